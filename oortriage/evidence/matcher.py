@@ -1,0 +1,149 @@
+"""Rules against text: anchors first, then the regular expressions in a window round each anchor."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from oortriage.evidence.literals import LiteralSet, fold
+from oortriage.evidence.rule import Pattern, Rule, flexible_spaces
+from oortriage.evidence.values import CONVERTERS
+
+#: A message spans few lines; a window of this many characters round an anchor holds the longest
+#: known (cudaMallocAsync's six lines, a PyTorch message with a dozen process clauses).
+WINDOW_BEFORE = 600
+WINDOW_AFTER = 3000
+
+#: A rule that matches more often than this in one text is counted on, but not decoded further.
+MATCHES_KEPT = 200
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A rule found in a text: where, and what its groups say. Offsets are characters."""
+
+    rule: Rule
+    pattern: Pattern
+    start: int
+    end: int
+    text: str
+    numbers: dict[str, int | float]
+    details: dict[str, str]
+
+
+class Matcher:
+    """A set of rules, ready to be matched; regular expressions are compiled on first use."""
+
+    def __init__(self, rules: Sequence[Rule], *, guarded: frozenset[str] = frozenset()) -> None:
+        """Prepare the rules.
+
+        Args:
+            rules: the rules to look for.
+            guarded: codes of rules that the project did not write. Their expressions run under
+                a time limit, so that none can hang the tool.
+        """
+        self.rules = tuple(rules)
+        self._by_anchor: dict[str, list[Rule]] = defaultdict(list)
+        for rule in self.rules:
+            for anchor in {fold(anchor) for anchor in rule.anchors}:
+                self._by_anchor[anchor].append(rule)
+        self._literals = LiteralSet(self._by_anchor)
+        self._compiled: dict[tuple[str, bool], Any] = {}
+        self._guarded = guarded
+        #: Codes of guarded rules whose expression ran into the time limit.
+        self.timed_out: set[str] = set()
+
+    def find(self, text: str) -> list[Match]:
+        """Return every match in the text, in order of position."""
+        found: dict[tuple[str, int], Match] = {}
+        searched: dict[str, int] = {}
+        counts: dict[str, int] = defaultdict(int)
+        for literal, start, end in self._literals.find(fold(text)):
+            for rule in self._by_anchor[literal]:
+                if counts[rule.code] >= MATCHES_KEPT or start < searched.get(rule.code, -1):
+                    continue
+                match = self._match_at(rule, text, start, end)
+                if match is not None:
+                    found[rule.code, match.start] = match
+                    counts[rule.code] += 1
+                    searched[rule.code] = max(match.end, end)
+        return sorted(found.values(), key=lambda match: (match.start, match.rule.code))
+
+    def _match_at(self, rule: Rule, text: str, start: int, end: int) -> Match | None:
+        """Match one rule round one anchor; a match that leaves the anchor out is not one."""
+        low = max(0, start - WINDOW_BEFORE)
+        high = min(len(text), end + WINDOW_AFTER)
+        for pattern in rule.pattern:
+            for found in self._iterate(rule, pattern, text, low, high):
+                if found.start() >= end:
+                    break
+                if found.end() > start:
+                    captured = _read_captures(pattern, found)
+                    if captured is not None:
+                        numbers, details = captured
+                        return Match(
+                            rule,
+                            pattern,
+                            found.start(),
+                            found.end(),
+                            found.group(),
+                            numbers,
+                            details,
+                        )
+        return None
+
+    def _iterate(
+        self, rule: Rule, pattern: Pattern, text: str, low: int, high: int
+    ) -> Iterable[re.Match[str]]:
+        if rule.code not in self._guarded:
+            expression: re.Pattern[str] = self._compile(pattern, guarded=False)
+            return expression.finditer(text, low, high)
+        return self._iterate_guarded(rule, pattern, text, low, high)
+
+    def _iterate_guarded(
+        self, rule: Rule, pattern: Pattern, text: str, low: int, high: int
+    ) -> Iterator[re.Match[str]]:
+        if rule.code in self.timed_out:
+            return
+        expression = self._compile(pattern, guarded=True)
+        try:
+            yield from expression.finditer(text, low, high, timeout=0.25)
+        except TimeoutError:
+            self.timed_out.add(rule.code)
+
+    def _compile(self, pattern: Pattern, *, guarded: bool) -> Any:
+        key = (pattern.regex, pattern.ignore_case)
+        if key not in self._compiled:
+            source = flexible_spaces(pattern.regex)
+            if guarded:
+                import regex
+
+                flags = regex.IGNORECASE if pattern.ignore_case else 0
+                self._compiled[key] = regex.compile(source, flags)
+            else:
+                self._compiled[key] = re.compile(source, re.IGNORECASE if pattern.ignore_case else 0)
+        return self._compiled[key]
+
+
+def _read_captures(
+    pattern: Pattern, found: re.Match[str]
+) -> tuple[dict[str, int | float], dict[str, str]] | None:
+    """Convert the groups by their declared types; a group that is no number spoils the match."""
+    numbers: dict[str, int | float] = {}
+    details: dict[str, str] = {}
+    for name, kind in pattern.captures.items():
+        raw = found.group(name)
+        if raw is None:
+            continue
+        try:
+            value = CONVERTERS[kind](raw)
+        except (ValueError, OverflowError):
+            return None
+        if isinstance(value, str):
+            details[name] = value
+        else:
+            numbers[name] = value
+    return numbers, details
