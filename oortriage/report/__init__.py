@@ -1,0 +1,1 @@
+"""Diagnoses to text, JSON, JSON lines and Markdown: one file a format, one interface."""

@@ -1,0 +1,6 @@
+"""``python -m oortriage``."""
+
+from oortriage.cli.app import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""``oortriage analyze``: logs in, verdicts out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oortriage.cli.output import Color, FormatName, exit_code, style_for, write
+from oortriage.errors import InputError, UsageError
+from oortriage.triage.diagnosis import Diagnosis
+
+
+def analyze(
+    logs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LOG...",
+            help="Logs, folders of logs, or - for standard input. gzip, zstd and xz are read as they are.",
+        ),
+    ],
+    format: Annotated[
+        FormatName, typer.Option("--format", "-f", help="Output format.")
+    ] = FormatName.text,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
+    ] = None,
+    color: Annotated[Color, typer.Option("--color", help="Colours in text output.")] = Color.auto,
+    rules: Annotated[
+        list[Path] | None, typer.Option("--rules", help="A folder of your own rules; may be repeated.")
+    ] = None,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="End with 0 also when a failure was found.")
+    ] = False,
+) -> None:
+    """Say what ran out in a crash log, with the line that proves it.
+
+    Ends with 0 when no resource failure was found, 1 when one was found, 3 when something failed and
+    the log does not hold the cause, 2 when an input cannot be read.
+
+    Examples: `oortriage analyze crash.log`, `oortriage analyze logs/ --format jsonl`,
+    `docker logs vllm 2>&1 | oortriage analyze -`.
+    """
+    from oortriage.api import Analyzer, expand
+    from oortriage.config import find_config
+
+    config = find_config()
+    analyzer = Analyzer([*config.rule_folders, *(rules or [])])
+    paths = expand(logs)
+    if not paths:
+        raise UsageError(f"{', '.join(logs)}: no logs in there")
+    failed: list[str] = []
+
+    def diagnoses() -> Iterator[Diagnosis]:
+        for path in paths:
+            try:
+                yield analyzer.file(path, name="<stdin>" if str(path) == "-" else str(path))
+            except InputError as problem:
+                failed.append(str(problem))
+                print(f"oortriage: {problem}", file=sys.stderr)
+
+    done = write(diagnoses(), format.value, style_for(color, output), output)
+    code = exit_code(done, failed_inputs=len(failed), exit_zero=exit_zero or config.exit_zero)
+    raise typer.Exit(code)

@@ -1,0 +1,63 @@
+"""The command: its verbs, and how an error becomes one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from oortriage import __version__
+from oortriage.cli import analyze, cases, demo, explain, rules, schema
+from oortriage.errors import OortriageError
+
+app = typer.Typer(
+    name="oortriage",
+    help=(
+        "Read a GPU crash log and say which memory ran out, with the line that proves it and what to change.\n\n"
+        "Examples: `oortriage demo`, `oortriage analyze crash.log`, `kubectl logs pod | oortriage analyze -`."
+    ),
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"oortriage {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Hold the options that every verb shares."""
+
+
+app.command("analyze")(analyze.analyze)
+app.command("demo")(demo.demo)
+app.command("explain")(explain.explain)
+app.command("schema")(schema.schema)
+app.add_typer(rules.app, name="rules")
+app.add_typer(cases.app, name="cases")
+
+
+def main() -> None:
+    """Run the command; errors print one line to stderr and end with their own exit code."""
+    try:
+        app()
+    except OortriageError as problem:
+        print(f"oortriage: {problem}", file=sys.stderr)
+        sys.exit(problem.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader went away (`| head`). Python would complain once more when it flushes.
+        sys.stderr.close()
+        sys.exit(0)

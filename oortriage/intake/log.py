@@ -1,0 +1,142 @@
+"""A log read as a whole: its lines in reading order, sorted into one stream per process."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from oortriage.intake import markdown, traceback
+from oortriage.intake.clean import clean
+from oortriage.intake.line import Kind, Line, Piece
+from oortriage.intake.prefix import peel
+from oortriage.intake.traceback import Raised
+from oortriage.intake.unwrap import unwrap, wrap_width
+
+_ESCAPED_BREAK = re.compile(r"\\r?\\?n")
+_CONTINUATION = re.compile(r'^(?:\s+\S|File "|Traceback \(most|[\w.]+(?:Error|Exception|OutOfResources)\b)')
+_OPENS = re.compile(r"Traceback \(most recent call last\):?\s*$|:\s*$")
+
+
+class Stream(msgspec.Struct):
+    """The lines one process wrote, and what can be matched in them as a single text."""
+
+    name: str
+    lines: list[Line]
+    raised: list[Raised] = []
+    #: Messages and exceptions, one line each; source code of tracebacks is left out.
+    text: str = ""
+    _offsets: list[int] = []
+    _readable: list[Line] = []
+
+    def line_at(self, offset: int) -> tuple[Line, int]:
+        """Return the line that holds ``text[offset]`` and the offset within its body."""
+        index = max(0, bisect_right(self._offsets, offset) - 1)
+        return self._readable[index], offset - self._offsets[index]
+
+    def build(self) -> None:
+        """Put the readable lines into one text, and remember where each begins."""
+        readable, offsets, parts, at = [], [], [], 0
+        for line in self.lines:
+            if line.kind in (Kind.CODE, Kind.FRAME):
+                continue
+            readable.append(line)
+            offsets.append(at)
+            parts.append(line.body)
+            at += len(line.body) + 1
+        self.text = "\n".join(parts)
+        self._offsets, self._readable = offsets, readable
+
+
+class Log(msgspec.Struct):
+    """A log, read. ``notes`` says what was odd about the input; ``lines`` is in reading order."""
+
+    name: str
+    lines: list[Line]
+    streams: list[Stream]
+    markdown: bool
+    complete: bool
+    notes: list[str]
+
+
+def read_lines(pieces: Iterable[Piece]) -> Iterator[Line]:
+    """Clean each piece, peel its prefix, and undo escaped line breaks (``repr`` of a traceback)."""
+    for piece in pieces:
+        cleaned = clean(piece.raw)
+        prefix = peel(cleaned)
+        body = cleaned[prefix.length :]
+        if prefix.boxed:
+            body = body.rstrip().removesuffix("│").rstrip() if body.rstrip().endswith("│") else body
+        if "\\n" in body and _worth_expanding(body):
+            yield from _expanded(body, prefix.length, piece, cleaned)
+        else:
+            yield Line(body, [piece], [(0, prefix.length)], prefix, prefix.stream)
+
+
+def _worth_expanding(body: str) -> bool:
+    return len(_ESCAPED_BREAK.findall(body)) >= 2 or "Traceback" in body or 'File \\"' in body
+
+
+def _expanded(body: str, skipped: int, piece: Piece, cleaned: str) -> Iterator[Line]:
+    """Split a ``repr`` at its escaped line breaks; all parts keep the raw line's number."""
+    prefix = peel(cleaned)
+    at = 0
+    for found in [*_ESCAPED_BREAK.finditer(body), None]:
+        end = found.start() if found else len(body)
+        part = body[at:end].replace('\\"', '"').replace("\\'", "'")
+        # An escaped quote is two characters of the raw line; the column may be off by as many.
+        yield Line(part, [piece], [(0, skipped + at)], prefix, prefix.stream)
+        at = found.end() if found else end
+
+
+def build_log(name: str, pieces: Iterable[Piece], *, complete: bool, notes: list[str]) -> Log:
+    """Read pieces into a log: prose marked, lines sorted into streams, wraps and tracebacks undone.
+
+    Args:
+        name: the file's name, as evidence cites it.
+        pieces: the lines in order.
+        complete: whether all of the log is here, and not only stretches of it.
+        notes: what was odd about the input so far.
+    """
+    lines = list(read_lines(pieces))
+    for order, line in enumerate(lines):
+        line.order = order
+    bodies = [line.body for line in lines]
+    as_markdown = markdown.is_markdown(bodies)
+    if as_markdown:
+        for line, is_prose in zip(lines, markdown.prose(bodies), strict=True):
+            line.in_prose = is_prose
+    streams: dict[str, Stream] = {}
+    for line in _assigned(lines):
+        streams.setdefault(line.stream, Stream(line.stream, [])).lines.append(line)
+    for stream in streams.values():
+        stream.lines = unwrap(stream.lines, wrap_width(stream.lines))
+        stream.raised = traceback.parse(stream.lines)
+        stream.build()
+    return Log(name, lines, list(streams.values()), as_markdown, complete, notes)
+
+
+def _assigned(lines: Iterable[Line]) -> Iterator[Line]:
+    """Give bare continuation lines to the process whose message they continue.
+
+    A logger that prefixes only the first line of a multi-line message leaves the rest bare; they
+    belong to the line above as long as they look like a continuation of it.
+    """
+    open_stream: str | None = None
+    for line in lines:
+        bare = not line.stream
+        if not bare:
+            opens = bool(_OPENS.search(line.body))
+            open_stream = line.stream if opens else None
+        elif open_stream is not None:
+            if line.prefix.level or not line.body.strip():
+                open_stream = None if line.prefix.level else open_stream
+            elif _CONTINUATION.match(line.body):
+                line.stream = open_stream
+                if not line.body[0].isspace() and not line.body.startswith(("File", "Traceback")):
+                    open_stream = None
+            else:
+                open_stream = None
+        yield line

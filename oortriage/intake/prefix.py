@@ -1,0 +1,146 @@
+"""What loggers, launchers and collectors put in front of a message: peeled off, and kept as facts.
+
+Each form is one regular expression with groups of a few known names: ``container`` (compose service,
+pod, host), ``process`` (a worker's name), ``pid``, ``rank``, ``level``, ``time`` and ``place`` (the
+source file that logged). Forms nest, so peeling goes on until none fits.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+_LEVEL = r"TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL|EXCEPTION"
+_ISO = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,6})?"
+
+_FORMS_BY_START: dict[str, tuple[str, ...]] = {
+    "(": (
+        # vLLM and Ray: (EngineCore_DP0 pid=270), (VllmWorker rank=7 pid=1), (raylet), (Worker_TP0, ip=..)
+        r"\((?P<process>[A-Za-z_][\w.:/-]{1,60})(?: +rank=(?P<rank>\d+))?,? +pid=(?P<pid>\d+)"
+        r"(?:, ip=(?P<container>[\d.]+))?\) ?",
+        r"\((?P<process>raylet|autoscaler[^)]{0,20}|gcs_server|APIServer|EngineCore\w{0,8}|Worker\w{0,24})\) ?",
+    ),
+    "[": (
+        r"\[rank(?P<rank>\d+)\]: ?(?=\[?[^\s\]]|\s|$)",
+        r"\[resource\.labels\.\w+: (?P<container>[\w.-]+)\] ?",
+        r"\[(?P<rank>\d+),\d+\]<std(?:out|err)>: ?",
+        # SGLang: [2025-05-04 01:05:33 TP5] ; with DP and PP ranks too
+        rf"\[(?P<time>{_ISO})(?: (?P<rank>(?:(?:DP|TP|PP|EP|CP)\d+ ?){{1,4}}))?\] ?",
+        # torch C++: [W1129 20:17:07.100251010 socket.cpp:207]
+        r"\[(?P<level>[IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ (?P<place>[\w./-]+:\d+)\] ?",
+        rf"\[(?P<time>\d\d-\d\d {_CLOCK}|{_CLOCK})\] ?(?:(?P<process>\w+)/(?P<level>{_LEVEL}) +)?",
+        rf"\[(?P<level>{_LEVEL})\] ?",
+        rf"\[(?P<level>{_LEVEL})[ |]+(?P<time>{_ISO})[^\]]{{0,60}}\] ?",
+        r"\[(?P<place>[\w./-]+\.(?:py|cpp|cc|cu|rs):\d+(?::[\w<>]+)?)\] ?",
+        r"\[\d{1,3}/\d{1,3}(?:_\d+)?\] ",  # torch.compile frame ids [2/0]
+        r"\[pod/(?P<container>[\w.-]+)/(?P<process>[\w.-]+)\] ?",
+        rf"\[(?P<time>{_ISO})[,.]\d+ (?P<level>[A-Z]) \d+ (?P<pid>\d+)\] ?",
+    ),
+    "digit": (
+        rf"(?P<time>{_ISO})(?:,\d+)? - (?P<process>[\w.]+) - (?P<level>{_LEVEL}) - "
+        r"(?:\[-\] - )?(?:(?P<place>[\w.]+:\d+) - )?",
+        # absl and TensorFlow: 2023-08-28 03:06:51.319566: W external/xla/...cc:123]
+        rf"(?P<time>{_ISO}): (?P<level>[IWEF]) (?P<place>[\w./-]+:\d+)\] ?",
+        rf"(?P<time>{_ISO}) (?P<container>[\w.-]+) (?P<process>[\w./-]+)\[(?P<pid>\d+)\]: ?",
+        # containerd / CRI: time stream F
+        rf"(?P<time>{_ISO}) (?:stdout|stderr) [FP] ",
+        rf"(?P<time>{_ISO}) \|? ?(?P<level>{_LEVEL}) *(?:\||:|-|(?=\[)) ?(?:(?P<place>[\w.<>]+:[\w.<>]+:\d+) - )?",
+        rf"(?P<time>{_ISO}) (?P<level>{_LEVEL}) +(?:(?P<place>[\w./-]+:\d+)[\]:] ?)?",
+        rf"(?P<time>{_ISO})(?: \||:|\t)? ?",
+        rf"(?P<time>{_CLOCK}) (?P<level>{_LEVEL}) +",
+        r"(?P<rank>\d{1,4}): +(?=\S)",  # srun --label
+    ),
+    "letter": (
+        # vLLM: INFO 11-29 20:16:45 [utils.py:278]  and  ERROR 03-13 09:00:43 core.py:330]
+        rf"(?P<level>{_LEVEL}):? +(?P<time>(?:\d{{4}}-)?\d\d-\d\d {_CLOCK}) "
+        r"\[?(?P<place>[\w./-]+:\d+)\] ?",
+        rf"(?P<level>{_LEVEL}) +(?P<time>{_ISO})(?: \[?(?P<place>[\w./-]+:\d+)\])? ?",
+        # glog: E0912 11:54:57.366000 1121181 torch/_inductor/select_algorithm.py:1517] [2/0]
+        r"(?P<level>[IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+) (?P<place>[\w./<>-]+:\d+)\] ?",
+        # NCCL: host:pid:tid [0] file:line NCCL WARN
+        r"(?P<container>[A-Za-z][\w.-]{0,62}):(?P<pid>\d+):\d+ \[(?P<rank>\d+)\] ?(?=\S)",
+        # syslog: Nov 29 21:13:39 host prog[pid]:
+        r"(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?P<container>[\w.-]+) "
+        r"(?P<process>[\w./@-]+)(?:\[(?P<pid>\d+)\])?: ?",
+        # docker compose: vllm-1  | text
+        r"(?P<container>[a-z][\w.-]{0,40}?) {1,30}\| ?",
+        rf"(?P<level>{_LEVEL}):(?P<process>[\w.]+): ?",
+        rf"(?P<level>{_LEVEL}): +(?=\S)",
+        rf"(?P<level>{_LEVEL}) +(?:\[(?P<place>[^\]\s]{{1,60}})\] ?)?(?=[A-Z(\[])",
+        r"E {2,3}(?=[a-zA-Z])",  # pytest's error lines
+        r"(?:Error|stderr|stdout|STDERR|STDOUT): (?=Traceback|  File)",
+    ),
+    ">": (r">(?: |$)",),
+    "@": (r"@E@",),
+    "|": (r"\| ?(?=\S)",),
+    "│": (r"│ ?",),
+    "❱": (r"❱ ?",),
+}
+
+_COMPILED = {
+    start: tuple(re.compile(form) for form in forms) for start, forms in _FORMS_BY_START.items()
+}
+_MAX_PEELS = 8
+
+
+class Prefix(msgspec.Struct, frozen=True):
+    """What stood in front of a message. ``length`` is in characters of the cleaned line."""
+
+    length: int = 0
+    container: str = ""
+    process: str = ""
+    pid: str = ""
+    rank: str = ""
+    level: str = ""
+    time: str = ""
+    place: str = ""
+    quoted: bool = False
+    boxed: bool = False
+
+    @property
+    def stream(self) -> str:
+        """The process a line belongs to; empty when its prefix names none."""
+        who = " ".join(
+            part
+            for part in (
+                self.process,
+                f"rank={self.rank}" if self.rank else "",
+                f"pid={self.pid}" if self.pid else "",
+            )
+            if part
+        )
+        return "/".join(part for part in (self.container, who) if part)
+
+
+NO_PREFIX = Prefix()
+
+
+def peel(text: str) -> Prefix:
+    """Read every prefix in front of a cleaned line; the message begins at ``length``."""
+    at = 0
+    fields: dict[str, str] = {}
+    quoted = boxed = False
+    for _ in range(_MAX_PEELS):
+        indent = at
+        while text[indent : indent + 1] == " " and indent - at < 4:
+            indent += 1
+        first = text[indent : indent + 1]
+        kind = "digit" if first.isdigit() else "letter" if first.isalpha() else first
+        for form in _COMPILED.get(kind, ()):
+            found = form.match(text, indent)
+            if not found or found.end() == at:
+                continue
+            break
+        else:
+            break
+        quoted = quoted or first == ">"
+        boxed = boxed or first in "│❱|"
+        for name, value in found.groupdict().items():
+            if value:
+                fields.setdefault(name, value.strip())
+        at = found.end()
+    if not at:
+        return NO_PREFIX
+    return Prefix(length=at, quoted=quoted, boxed=boxed, **fields)

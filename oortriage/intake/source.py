@@ -1,0 +1,166 @@
+"""Where a log comes from: a file, a pipe or a compressed file, turned into chunks of UTF-8 bytes."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import lzma
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from oortriage.errors import InputError
+
+CHUNK = 1 << 20
+
+#: Files a folder is searched for; compressed forms of them too.
+LOG_SUFFIXES = frozenset({".log", ".txt", ".out", ".err", ".md", ".json", ".jsonl", ""})
+_COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".xz": "xz"}
+_MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\x00", "xz"))
+
+
+class Notes(msgspec.Struct):
+    """What was odd about an input, for the person who reads the verdict."""
+
+    notes: list[str] = []
+
+    def add(self, note: str) -> None:
+        """Keep a note once."""
+        if note not in self.notes:
+            self.notes.append(note)
+
+
+def read_chunks(path: str | Path, notes: Notes) -> Iterator[bytes]:
+    """Read a log in chunks of about 1 MiB of UTF-8, whatever its compression and encoding.
+
+    ``-`` is standard input. A compressed file that breaks off gives what could be read, and a note.
+
+    Raises:
+        InputError: the file is missing, a folder, or may not be read.
+    """
+    stream = _open(path)
+    try:
+        yield from as_utf8(_decompressed(stream, notes), notes)
+    except OSError as problem:
+        raise InputError(f"{path}: cannot be read: {problem}") from problem
+    finally:
+        if stream is not sys.stdin.buffer:
+            stream.close()
+
+
+def find_logs(folder: Path) -> list[Path]:
+    """List the files below a folder that look like logs, in order of name."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if any(part.startswith(".") for part in path.relative_to(folder).parts):
+            continue
+        inner = Path(path.stem) if path.suffix in _COMPRESSED else path
+        if path.is_file() and inner.suffix.lower() in LOG_SUFFIXES:
+            found.append(path)
+    return found
+
+
+def _open(path: str | Path) -> IO[bytes]:
+    if str(path) == "-":
+        return sys.stdin.buffer
+    try:
+        if Path(path).is_dir():
+            raise InputError(f"{path}: is a folder")
+        return Path(path).open("rb")
+    except FileNotFoundError as problem:
+        raise InputError(f"{path}: no such file") from problem
+    except (OSError, ValueError) as problem:
+        raise InputError(f"{path}: cannot be read: {problem}") from problem
+
+
+def _decompressed(stream: IO[bytes], notes: Notes) -> Iterator[bytes]:
+    """Undo the compression that the first bytes name; the suffix of the name is not trusted."""
+    head = stream.read(CHUNK)
+    kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
+    if not kind:
+        while head:
+            yield head
+            head = stream.read(CHUNK)
+        return
+    joined = _Rejoined(head, stream)
+    opened: Any
+    errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
+    if kind == "gzip":
+        opened = gzip.GzipFile(fileobj=joined)
+    elif kind == "xz":
+        opened = lzma.LZMAFile(joined)
+    else:
+        import zstandard
+
+        opened = zstandard.ZstdDecompressor().stream_reader(joined, read_across_frames=True)
+        errors = (*errors, zstandard.ZstdError)
+    try:
+        # Small reads: when the stream breaks off, all that came before the break is kept.
+        while piece := opened.read(1 << 16):
+            yield piece
+    except errors as problem:
+        notes.add(f"the {kind} data breaks off ({problem}); only what came before was read")
+
+
+class _Rejoined:
+    """The bytes already read in front of the rest of the stream; enough of a file to decompress."""
+
+    def __init__(self, head: bytes, stream: IO[bytes]) -> None:
+        self._head = head
+        self._stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        if self._head:
+            piece = self._head if size < 0 else self._head[:size]
+            self._head = self._head[len(piece) :]
+            return piece
+        return self._stream.read(size)
+
+    def seekable(self) -> bool:
+        return False
+
+    def readable(self) -> bool:
+        return True
+
+    @property
+    def closed(self) -> bool:
+        return False
+
+
+def as_utf8(chunks: Iterator[bytes], notes: Notes) -> Iterator[bytes]:
+    """Turn UTF-16 (with a mark, or seen by its NUL bytes) into UTF-8; other text passes as it is."""
+    first = next(chunks, b"")
+    encoding, skip = _encoding_of(first)
+    if not encoding:
+        yield first[skip:]
+        yield from chunks
+        return
+    notes.add(f"the text is {encoding.upper()}")
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    yield decoder.decode(first[skip:]).encode("utf-8", "replace")
+    for chunk in chunks:
+        yield decoder.decode(chunk).encode("utf-8", "replace")
+    yield decoder.decode(b"", final=True).encode("utf-8", "replace")
+
+
+def _encoding_of(first: bytes) -> tuple[str, int]:
+    """Tell the encoding (empty for UTF-8 and its kin) and the length of the byte-order mark."""
+    if first.startswith(codecs.BOM_UTF8):
+        return "", 3
+    if first.startswith(codecs.BOM_UTF16_LE):
+        return "utf-16-le", 2
+    if first.startswith(codecs.BOM_UTF16_BE):
+        return "utf-16-be", 2
+    probe = first[:4096]
+    if len(probe) >= 8:
+        even, odd = probe[0::2].count(0), probe[1::2].count(0)
+        half = len(probe) // 2
+        if odd > half * 0.7 and even < half * 0.1:
+            return "utf-16-le", 0
+        if even > half * 0.7 and odd < half * 0.1:
+            return "utf-16-be", 0
+    return "", 0

@@ -1,0 +1,69 @@
+"""Markdown for an issue: the same verdict, everything from the log escaped or in code."""
+
+from __future__ import annotations
+
+from oortriage.report._interface import Style
+from oortriage.report.escape import code_block, code_span, markdown, shorten
+from oortriage.report.words import RESOURCE_WORDS, fact_line, number_line, verdict
+from oortriage.triage.diagnosis import Diagnosis
+
+
+class Format:
+    """One section a log."""
+
+    def __init__(self, style: Style) -> None:
+        """Take a style, which a page has no use for."""
+
+    def begin(self) -> str:
+        """Nothing comes first."""
+        return ""
+
+    def render(self, diagnosis: Diagnosis, *, first: bool) -> str:
+        """Write one diagnosis."""
+        lines = [] if first else ["", "---", ""]
+        lines += [f"## {markdown(verdict(diagnosis)[:1].upper() + verdict(diagnosis)[1:])}", "", markdown(diagnosis.summary), ""]
+        if diagnosis.evidence:
+            root = diagnosis.evidence[0]
+            place = code_span(f"{root.file}:{root.line}:{root.column}")
+            lines += [place, "", code_block(shorten(root.text.strip(), 1200, root.column)), ""]
+        rows = [
+            ("code", diagnosis.code),
+            ("resource", f"{diagnosis.resource} ({RESOURCE_WORDS[diagnosis.resource]})"),
+            ("phase", diagnosis.phase),
+            ("status", diagnosis.status),
+            ("figures", number_line(diagnosis)),
+            ("seen", fact_line(diagnosis)),
+            ("confidence", f"{diagnosis.confidence:.2f}"),
+            ("fingerprint", diagnosis.fingerprint),
+        ]
+        lines += ["| | |", "|---|---|"]
+        lines += [f"| {label} | {markdown(text)} |" for label, text in rows if text]
+        if diagnosis.bill:
+            lines += ["", f"**Bill.** {markdown(diagnosis.bill.note)}", "", "| buffer | bytes |", "|---|---:|"]
+            lines += [f"| {markdown(term.expression)} | {term.bytes:,} |" for term in diagnosis.bill.terms]
+            lines += [f"| sum | {diagnosis.bill.total_bytes:,} |"]
+        if diagnosis.ruled_out:
+            lines += ["", "**Ruled out**", ""]
+            lines += [
+                f"- {markdown(one.resource)}: {markdown(one.reason)}" + (f" (line {one.line})" if one.line else "")
+                for one in diagnosis.ruled_out
+            ]
+        if diagnosis.prescriptions:
+            lines += ["", "**Change**", ""]
+            for number, one in enumerate(diagnosis.prescriptions, 1):
+                lines.append(f"{number}. {code_span(one.change)}: {markdown(one.effect)}")
+                extra = [f"cost: {one.cost}" if one.cost else "", f"verify: {one.verify}" if one.verify else ""]
+                lines += [f"   {markdown('; '.join(part for part in extra if part))}"] if any(extra) else []
+        if diagnosis.will_not_help:
+            lines += ["", "**Will not help**", ""]
+            lines += [f"- {markdown(one.advice)}: {markdown(one.why)}" for one in diagnosis.will_not_help]
+        if diagnosis.missing:
+            lines += ["", "**Missing**", ""]
+            lines += [f"- {markdown(item)}" for item in diagnosis.missing]
+        for note in diagnosis.notes:
+            lines += ["", f"Note: {markdown(note)}"]
+        return "\n".join(lines) + "\n"
+
+    def end(self, diagnoses: int) -> str:
+        """Nothing comes last."""
+        return ""

@@ -1,0 +1,67 @@
+"""Words that the readable formats share: what a resource is called, how facts are told in a line."""
+
+from __future__ import annotations
+
+from oortriage.evidence.values import format_bytes
+from oortriage.triage.diagnosis import Diagnosis
+
+RESOURCE_WORDS = {
+    "shared_memory": "shared memory of one block (on the chip)",
+    "tensor_memory": "tensor memory of one block (on the chip)",
+    "registers": "registers",
+    "threads": "threads of one block (launch configuration)",
+    "device_memory": "device memory (the card's VRAM)",
+    "kv_cache": "the engine's KV cache",
+    "host_memory": "host memory (RAM)",
+    "host_shm": "host shared memory (/dev/shm)",
+    "device_context": "no usable device",
+    "none": "no resource ran out",
+    "undetermined": "undetermined",
+}
+
+#: Facts worth a line in a one-screen verdict, in this order.
+_FACTS = (
+    ("gpu", ""),
+    ("compute_capability", "capability "),
+    ("vllm_version", "vLLM "),
+    ("sglang_version", "SGLang "),
+    ("torch_version", "torch "),
+    ("triton_version", "Triton "),
+    ("model", "model "),
+    ("attention_backend", "backend "),
+    ("head_size", "head size "),
+    ("tensor_parallel_size", "TP "),
+)
+
+
+def fact_line(diagnosis: Diagnosis) -> str:
+    """Tell the environment in one line: card, versions, model, type and where the type came from."""
+    facts = diagnosis.facts
+    parts = [f"{label}{facts[name].value}" for name, label in _FACTS if name in facts]
+    if "dtype" in facts:
+        dtype = str(facts["dtype"].value).removeprefix("torch.")
+        if "dtype_from" in facts:
+            dtype += f" (cast from {str(facts['dtype_from'].value).removeprefix('torch.')}, line {facts['dtype_from'].line})"
+        parts.insert(2 if len(parts) > 2 else len(parts), dtype)
+    return ", ".join(parts)
+
+
+def number_line(diagnosis: Diagnosis) -> str:
+    """Tell the failure's figures in one line, exact and with their names."""
+    parts = []
+    for name, value in diagnosis.numbers.items():
+        label = name.removesuffix("_bytes").replace("_", " ")
+        if name.endswith("_bytes"):
+            exact = f"{int(value):,} B"
+            rounded = format_bytes(int(value))
+            parts.append(f"{label} {exact}" if abs(value) < 2**20 else f"{label} {rounded}")
+        else:
+            parts.append(f"{label} {value:,}" if isinstance(value, int) else f"{label} {value:g}")
+    return ", ".join(parts)
+
+
+def verdict(diagnosis: Diagnosis) -> str:
+    """Say the resource in words, with the cause."""
+    words = RESOURCE_WORDS[diagnosis.resource]
+    cause = diagnosis.cause.replace("_", " ")
+    return f"{words}: {cause}" if cause and diagnosis.resource != "undetermined" else words

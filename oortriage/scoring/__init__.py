@@ -1,0 +1,1 @@
+"""Labelled cases: read, made, blessed and scored against the tool's verdicts."""

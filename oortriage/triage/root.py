@@ -1,0 +1,276 @@
+"""Root cause: of all the events in a log, the one that everything after it follows from.
+
+Wrappers never win, nor do lines a program survived. Runs in one file are told apart, a log printed
+newest first is read from its end, and a resource failure that comes after an unrelated death is not
+the root.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from oortriage.evidence.event import Event
+from oortriage.intake.line import Kind, Line
+from oortriage.intake.log import Log
+from oortriage.intake.traceback import Raised
+
+#: A line that begins a run of a program; it counts only once something has failed before it.
+_RUN_STARTS = re.compile(
+    r"vLLM API server version|Initializing an? (?:V1 )?LLM engine|non-default args:|"
+    r"server_args=ServerArgs|Started server process|^[\w@.:~/-]{0,60}[$#%] \S|^\$ \S|^\+ (?:python|vllm|sglang)|"
+    r"Automatically detected platform|llama_model_loader: loaded meta data|^torchrun "
+)
+#: A line that shows the program got on with its work.
+_PROGRESS = re.compile(
+    r"\b(?:step|epoch|iter(?:ation)?)s?\b[ :=\[]*\d|it/s\b|s/it\b|\bloss\b[ :=]+[\d.]|tokens/s|"
+    r"\b200 OK\b|AUTOTUNE \w+\(|\b(?:finished|completed|saved|done)\b|\bpassed\b|Exit(?:ed)? (?:code )?0\b|"
+    r"retrying with|falling back|fallback",
+    re.IGNORECASE,
+)
+_QUIET_LEVELS = frozenset({"I", "W", "D", "INFO", "WARN", "WARNING", "DEBUG", "TRACE", "NOTICE"})
+#: Exceptions that say only that another process or a task failed.
+_WRAPPING_TYPES = re.compile(
+    r"(?:EngineDead|AsyncEngineDead|MQEngineDead|ChildFailed|ProcessRaised|CalledProcess|RayTask|ActorDied|"
+    r"BrokenProcessPool|ProcessExited|WorkerCrashed|SystemExit|KeyboardInterrupt|BrokenPipe|"
+    r"ConnectionReset|CancelledError|StopIteration|GeneratorExit|EOFError)"
+)
+
+
+class Root(msgspec.Struct, frozen=True):
+    """What was chosen, and what was seen on the way."""
+
+    event: Event | None
+    #: The chosen event again, in other ranks or re-raised further down.
+    same: tuple[Event, ...] = ()
+    #: Failures of the same traceback chain as the root: they tell where it happened.
+    companions: tuple[Event, ...] = ()
+    wrappers: tuple[Event, ...] = ()
+    recovered: tuple[Event, ...] = ()
+    warnings: tuple[Event, ...] = ()
+    unrelated: tuple[Event, ...] = ()
+    #: Exceptions that no rule knows and that are no wrappers.
+    unknown: tuple[tuple[Raised, Line], ...] = ()
+    mentions: tuple[Event, ...] = ()
+    later: tuple[Event, ...] = ()
+    other_runs: tuple[Event, ...] = ()
+
+
+def find_root(log: Log, events: Sequence[Event]) -> Root:
+    """Choose the root event of a log; ``event`` is None where no resource failure is proved."""
+    eventful = [event for event in events if event.rule.is_event]
+    runs = _runs(log, eventful)
+    roots = [_root_of_run(log, run) for run in runs]
+    failed = [root for root in roots if root.event]
+    if not failed:
+        return _joined(roots)
+    chosen = failed[-1]
+    others = tuple(root.event for root in failed[:-1] if root.event)
+    return msgspec.structs.replace(chosen, other_runs=others)
+
+
+def _joined(roots: Sequence[Root]) -> Root:
+    """Put together what several runs without a failure had."""
+    if len(roots) == 1:
+        return roots[0]
+
+    def together(name: str) -> tuple[Event, ...]:
+        return tuple(one for root in roots for one in getattr(root, name))
+
+    return Root(
+        None,
+        wrappers=together("wrappers"),
+        recovered=together("recovered"),
+        warnings=together("warnings"),
+        unrelated=together("unrelated"),
+        mentions=together("mentions"),
+        unknown=tuple(one for root in roots for one in root.unknown),
+    )
+
+
+class _Run(msgspec.Struct):
+    first: int
+    last: int
+    events: list[Event]
+
+
+def _runs(log: Log, events: Sequence[Event]) -> list[_Run]:
+    """Cut the log where a program starts again after something had failed."""
+    fatal = sorted(
+        event.order for event in events if event.rule.role in ("failure", "wrapper", "unrelated")
+        and not event.mentioned
+    )
+    cuts: list[int] = []
+    last_cut = 0
+    pending = iter(fatal)
+    next_fatal = next(pending, None)
+    failed_at: int | None = None
+    for line in log.lines:
+        while next_fatal is not None and next_fatal < line.order:
+            failed_at = next_fatal
+            next_fatal = next(pending, None)
+        if failed_at is not None and failed_at >= last_cut and _RUN_STARTS.search(line.body):
+            # Another process of the same run prints its banner too; a restart starts from the top.
+            cuts.append(line.order)
+            last_cut = line.order
+            failed_at = None
+    bounds = [0, *cuts, len(log.lines) + 1]
+    return [
+        _Run(low, high, [event for event in events if low <= event.order < high])
+        for low, high in zip(bounds, bounds[1:], strict=False)
+    ]
+
+
+def _root_of_run(log: Log, run: _Run) -> Root:
+    by_role: dict[str, list[Event]] = {}
+    mentions: list[Event] = []
+    for event in run.events:
+        if event.mentioned:
+            mentions.append(event)
+        else:
+            by_role.setdefault(event.rule.role, []).append(event)
+    failures = by_role.get("failure", [])
+    wrappers = by_role.get("wrapper", [])
+    unrelated = by_role.get("unrelated", [])
+    recovered = by_role.get("recovered", [])
+    survived = [
+        event for event in failures if _survived(log, run, event, wrappers, unrelated)
+    ]
+    standing = [event for event in failures if event not in survived]
+    unknown = _unknown_exceptions(log, run)
+    root = _choose(standing)
+    if root is not None:
+        died_before = [
+            event
+            for event in unrelated
+            if event.order < root.order
+            and any(event.order <= wrapper.order < root.order for wrapper in wrappers)
+        ]
+        if died_before:
+            survived.append(root)
+            root = None
+    same = [one for one in standing if root and one is not root and _same(one, root)]
+    companions = [
+        one
+        for one in standing
+        if root and one is not root and one not in same and _close(log, one, root)
+    ]
+    later = [
+        one for one in standing if root and one not in (root, *same, *companions)
+    ]
+    return Root(
+        root,
+        tuple(same),
+        tuple(companions),
+        tuple(wrappers),
+        tuple(recovered + survived),
+        tuple(by_role.get("warning", [])),
+        tuple(unrelated),
+        tuple(unknown),
+        tuple(mentions),
+        tuple(later),
+    )
+
+
+def _choose(failures: Sequence[Event]) -> Event | None:
+    """Take the earliest failure among those told most plainly.
+
+    First come exact wordings that were raised or logged as errors; a guess from a partial wording,
+    or a line logged as information, is taken only when there is nothing better.
+    """
+    for exact, loud in ((True, True), (True, False), (False, True), (False, False)):
+        fitting = [
+            event
+            for event in failures
+            if (event.match.pattern.quality == "exact") is exact and _is_loud(event) is loud
+        ]
+        if fitting:
+            return min(fitting, key=lambda event: (event.order, event.offset))
+    return None
+
+
+def _is_loud(event: Event) -> bool:
+    return event.line.kind is Kind.EXCEPTION or event.line.prefix.level not in _QUIET_LEVELS
+
+
+def _survived(
+    log: Log, run: _Run, event: Event, wrappers: Sequence[Event], unrelated: Sequence[Event]
+) -> bool:
+    """Tell whether the program went on with its work after this failure, and did not die of it."""
+    if any(one.order >= event.order for one in (*wrappers, *unrelated)):
+        return False
+    if event.line.kind is Kind.EXCEPTION and _raised_at(log, event):
+        # A traceback that was printed and got over is rare; it takes plain progress right after.
+        needed = 3
+    else:
+        needed = 1
+    stop = min(run.last, len(log.lines))
+    progress = 0
+    for line in log.lines[event.last_order + 1 : stop]:
+        if line.kind is Kind.MESSAGE and _PROGRESS.search(line.body):
+            progress += 1
+            if progress >= needed:
+                return not _died_after(log, line.order, stop)
+    return False
+
+
+def _died_after(log: Log, order: int, stop: int) -> bool:
+    return any(
+        line.kind is Kind.EXCEPTION and line.prefix.level not in _QUIET_LEVELS
+        for line in log.lines[order:stop]
+    )
+
+
+def _same(one: Event, root: Event) -> bool:
+    """The same failure in another rank, or printed again: same rule family and same figures."""
+    if one.rule.resource != root.rule.resource:
+        return False
+    figures = ("required_bytes", "limit_bytes", "requested_bytes", "kv_needed_bytes", "kv_tokens")
+    ours = {name: root.match.numbers.get(name) for name in figures}
+    theirs = {name: one.match.numbers.get(name) for name in figures}
+    return ours == theirs or one.code == root.code
+
+
+def _close(log: Log, one: Event, root: Event) -> bool:
+    """Raised while handling the root, or wrapped round it: same stream and soon after."""
+    return one.stream == root.stream and 0 <= one.order - root.order <= 250
+
+
+def _raised_at(log: Log, event: Event) -> Raised | None:
+    for stream in log.streams:
+        if stream.name != event.stream:
+            continue
+        for raised in stream.raised:
+            if stream.lines[raised.last] is event.line or (
+                raised.first <= 0 and stream.lines[raised.last].order == event.order
+            ):
+                return raised
+    return None
+
+
+def raised_with(log: Log, event: Event) -> Raised | None:
+    """Return the traceback that ends in this event, if it ends one."""
+    return _raised_at(log, event)
+
+
+def _unknown_exceptions(log: Log, run: _Run) -> list[tuple[Raised, Line]]:
+    """List exceptions at the end of tracebacks that no rule matched and that are no wrappers."""
+    known = {
+        order
+        for event in run.events
+        for order in range(event.order, event.last_order + 1)
+    }
+    found = []
+    for stream in log.streams:
+        for raised in stream.raised:
+            line = stream.lines[raised.last]
+            if (
+                run.first <= line.order < run.last
+                and line.order not in known
+                and not _WRAPPING_TYPES.search(raised.type)
+                and not line.in_prose
+            ):
+                found.append((raised, line))
+    return sorted(found, key=lambda pair: pair[1].order)
