@@ -21,13 +21,15 @@ _PRINTED_LEAD = re.compile(
     r"failed with|raised|WARN|fatal|Exception|Runtime|caused by|Caused by|reason|message|msg|"
     r"terminated|occurred)[^\n]{0,60}$",
 )
+#: The exception's class right in front: the message was raised, whatever the line begins with.
+_RAISED_LEAD = re.compile(r"[\w.]*(?:Error|Exception|OutOfResources|Failed): ?$")
 _QUOTE_OPEN = re.compile(r"[\"'`“‘«][^\"'`”’»\n]{0,60}$")
 _TALK = re.compile(
     r"\b(?:if you (?:see|get|hit|run into|encounter)|when you (?:see|get)|such as|for example|e\.g\.|"
     r"to avoid|avoids?|prevents?|fix(?:es|ed)? (?:for|the|an?)|troubleshoot|see the|documentation|"
     r"docs|refer to|known issue|common (?:error|cause)|similar to|looks like|instead of|"
     r"errors? (?:like|such)|may (?:cause|lead|result)|can (?:cause|lead|result)|might|"
-    r"in case of|to (?:handle|catch|test|simulate|reproduce)|retry on|test_\w+|asserts?|expects?|"
+    r"in case of|to (?:handle|catch|test|simulate|reproduce)|retry on|asserts?|expects?|"
     r"no more|no longer|without)\b",
     re.IGNORECASE,
 )
@@ -90,9 +92,12 @@ def _is_mention(line: Line, offset: int, match: Match) -> bool:
         return False
     before = line.body[:offset]
     after = line.body[offset + len(match.text) :] if "\n" not in match.text else ""
-    if _PRINTED_LEAD.search(before) and not _TALK.search(before):
+    talked = bool(_TALK.search(before))
+    if _RAISED_LEAD.search(before) and not (talked and _QUOTE_OPEN.search(before)):
         return False
-    if _TALK.search(before):
+    if _PRINTED_LEAD.search(before) and not talked:
+        return False
+    if talked:
         return True
     if line.in_prose and match.pattern.quality != "exact":
         return bool(_TALK.search(after)) or len(before.split()) > 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -58,42 +59,39 @@ class Matcher:
 
     def find(self, text: str) -> list[Match]:
         """Return every match in the text, in order of position."""
-        found: dict[tuple[str, int], Match] = {}
-        searched: dict[str, int] = {}
-        counts: dict[str, int] = defaultdict(int)
+        anchors: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        by_code: dict[str, Rule] = {}
         for literal, start, end in self._literals.find(fold(text)):
             for rule in self._by_anchor[literal]:
-                if counts[rule.code] >= MATCHES_KEPT or start < searched.get(rule.code, -1):
-                    continue
-                match = self._match_at(rule, text, start, end)
-                if match is not None:
-                    found[rule.code, match.start] = match
-                    counts[rule.code] += 1
-                    searched[rule.code] = max(match.end, end)
-        return sorted(found.values(), key=lambda match: (match.start, match.rule.code))
+                anchors[rule.code].append((start, end))
+                by_code[rule.code] = rule
+        found = [
+            match
+            for code, places in anchors.items()
+            for match in self._matches_of(by_code[code], text, places)
+        ]
+        return sorted(found, key=lambda match: (match.start, match.rule.code))
 
-    def _match_at(self, rule: Rule, text: str, start: int, end: int) -> Match | None:
-        """Match one rule round one anchor; a match that leaves the anchor out is not one."""
-        low = max(0, start - WINDOW_BEFORE)
-        high = min(len(text), end + WINDOW_AFTER)
-        for pattern in rule.pattern:
-            for found in self._iterate(rule, pattern, text, low, high):
-                if found.start() >= end:
-                    break
-                if found.end() > start:
-                    captured = _read_captures(pattern, found)
-                    if captured is not None:
-                        numbers, details = captured
-                        return Match(
-                            rule,
-                            pattern,
-                            found.start(),
-                            found.end(),
-                            found.group(),
-                            numbers,
-                            details,
-                        )
-        return None
+    def _matches_of(
+        self, rule: Rule, text: str, places: list[tuple[int, int]]
+    ) -> list[Match]:
+        """Match one rule round its anchors; a match that leaves every anchor out is not one.
+
+        Windows of neighbouring anchors are joined first, so that no text is searched twice however
+        often an anchor occurs. Of patterns that match the same text the first one stands.
+        """
+        found: list[Match] = []
+        for low, high, starts in _windows(places, len(text)):
+            taken: list[Match] = []
+            for pattern in rule.pattern:
+                for hit in self._iterate(rule, pattern, text, low, high):
+                    match = _match(rule, pattern, hit, starts)
+                    if match and not any(_overlap(match, one) for one in taken[-8:]):
+                        taken.append(match)
+                        if len(found) + len(taken) >= MATCHES_KEPT:
+                            return found + taken
+            found += taken
+        return found
 
     def _iterate(
         self, rule: Rule, pattern: Pattern, text: str, low: int, high: int
@@ -126,6 +124,42 @@ class Matcher:
             else:
                 self._compiled[key] = re.compile(source, re.IGNORECASE if pattern.ignore_case else 0)
         return self._compiled[key]
+
+
+def _windows(
+    places: list[tuple[int, int]], length: int
+) -> Iterator[tuple[int, int, list[int]]]:
+    """Join the windows round anchors: where each begins and ends, and the anchors' starts."""
+    low = high = -1
+    starts: list[int] = []
+    for start, end in places:
+        if starts and start - WINDOW_BEFORE <= high:
+            starts.append(start)
+            high = min(length, max(high, end + WINDOW_AFTER))
+            continue
+        if starts:
+            yield low, high, starts
+        low, high = max(0, start - WINDOW_BEFORE), min(length, end + WINDOW_AFTER)
+        starts = [start]
+    if starts:
+        yield low, high, starts
+
+
+def _match(
+    rule: Rule, pattern: Pattern, hit: re.Match[str], starts: list[int]
+) -> Match | None:
+    after = bisect_left(starts, hit.start())
+    if after == len(starts) or starts[after] >= hit.end():
+        return None
+    captured = _read_captures(pattern, hit)
+    if captured is None:
+        return None
+    numbers, details = captured
+    return Match(rule, pattern, hit.start(), hit.end(), hit.group(), numbers, details)
+
+
+def _overlap(one: Match, other: Match) -> bool:
+    return one.start < other.end and other.start < one.end
 
 
 def _read_captures(

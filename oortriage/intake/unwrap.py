@@ -12,22 +12,29 @@ _NARROWEST, _WIDEST = 40, 260
 #: So many lines of exactly the greatest width make a wrap and not a coincidence.
 _ENOUGH = 3
 _JOINED_AT_MOST = 40
+_TABLE_ENDS = frozenset("|+=-_│┃┐┘╮╯*#~")
 
 
 def wrap_width(lines: Sequence[Line]) -> int:
     """Find the width at which the lines were hard-wrapped; 0 where they were not.
 
-    Lines are hard-wrapped when none is longer than some width and several are exactly as long.
+    At that width several different lines end, hardly any is longer, and fewer end just before it
+    than at it. Tables and rulers, whose lines are equally long by design, do not count.
     """
     lengths = Counter(len(line.body) + line.prefix.length for line in lines)
-    if not lengths:
-        return 0
-    widest = max(lengths)
-    if not _NARROWEST <= widest <= _WIDEST or lengths[widest] < _ENOUGH:
-        return 0
-    # Ordinary text of that width would have lines just below it as often as at it.
-    near = sum(lengths[width] for width in range(widest - 4, widest))
-    return widest if lengths[widest] > near else 0
+    texts = {line.body for line in lines if line.body and line.body[-1] not in _TABLE_ENDS}
+    prefixes = {line.body: line.prefix.length for line in lines}
+    ending = Counter(len(body) + prefixes[body] for body in texts)
+    best = 0
+    for width, count in ending.items():
+        if not _NARROWEST <= width <= _WIDEST or count < _ENOUGH:
+            continue
+        longer = sum(number for length, number in lengths.items() if length > width)
+        # Ordinary text of that width would have lines just below it as often as at it.
+        near = sum(lengths[length] for length in range(width - 4, width))
+        if longer * 4 <= count and count > near and count > ending.get(best, 0):
+            best = width
+    return best
 
 
 def unwrap(lines: Sequence[Line], width: int) -> list[Line]:
@@ -43,7 +50,7 @@ def unwrap(lines: Sequence[Line], width: int) -> list[Line]:
     parts = 0
     for line in lines:
         full = len(line.body) + line.prefix.length == width
-        if open_line is None:
+        if open_line is None or line.prefix.level or line.body[:10] == "Traceback ":
             joined.append(line)
             open_line, parts = (line, 1) if full else (None, 0)
             continue

@@ -6,15 +6,26 @@ import io
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from oortriage.report._interface import Style
 from oortriage.report.escape import shorten, visible
-from oortriage.report.words import fact_line, number_line, verdict
+from oortriage.report.words import (
+    bill_line,
+    fact_line,
+    number_line,
+    other_line,
+    verdict,
+    when_line,
+)
 from oortriage.triage.diagnosis import Diagnosis
 
+#: What fits on one screen; JSON has all of it.
 _PRESCRIPTIONS = 3
-_ADVICE = 3
+_ADVICE = 2
+_RULED_OUT = 3
+_MISSING = 2
 _COLORS = {"none": "green", "undetermined": "yellow"}
 
 
@@ -55,75 +66,64 @@ class Format:
 
 def _page(diagnosis: Diagnosis, width: int) -> RenderableType:
     color = _COLORS.get(diagnosis.resource, "red")
+    headline = visible(verdict(diagnosis))
     parts: list[RenderableType] = [
-        Text.assemble((visible(verdict(diagnosis)).upper()[:1] + visible(verdict(diagnosis))[1:], f"bold {color}")),
+        Text(headline[:1].upper() + headline[1:], style=f"bold {color}"),
         Text(visible(diagnosis.summary)),
     ]
-    _evidence(parts, diagnosis, width)
-    _labelled(parts, "figures", number_line(diagnosis))
-    _labelled(parts, "seen", fact_line(diagnosis))
-    where = [] if diagnosis.phase == "unknown" else [f"phase {diagnosis.phase.replace('_', ' ')}"]
-    if diagnosis.occurrences > 1:
-        where.append(f"printed {diagnosis.occurrences} times")
-    if len(diagnosis.streams) > 1:
-        where.append(f"by {len(diagnosis.streams)} processes")
-    _labelled(parts, "when", ", ".join(where))
-    if diagnosis.bill:
-        _labelled(
-            parts,
-            "bill",
-            f"{diagnosis.bill.total_bytes:,} = "
-            + " + ".join(f"{term.expression} ({term.bytes:,})" for term in diagnosis.bill.terms)
-            + f". {diagnosis.bill.note[:1].upper()}{diagnosis.bill.note[1:]}.",
-        )
-    for ruled in diagnosis.ruled_out:
-        proof = f" (line {ruled.line})" if ruled.line else ""
-        _labelled(parts, f"not {ruled.resource}", ruled.reason + proof)
-    _changes(parts, diagnosis)
-    _missing(parts, diagnosis)
-    for note in diagnosis.notes:
-        _labelled(parts, "note", note)
-    for other in diagnosis.others[:3]:
-        _labelled(parts, "also", f"{other.code} ({other.resource}), line {other.line}, {other.relation.replace('_', ' ')}")
+    parts += _root_line(diagnosis, width)
+    rows = [
+        ("figures", number_line(diagnosis)),
+        ("seen", fact_line(diagnosis)),
+        ("when", when_line(diagnosis)),
+        ("bill", bill_line(diagnosis)),
+        *((f"not {one.resource}", one.reason) for one in diagnosis.ruled_out[:_RULED_OUT]),
+        ("masked by", "; ".join(f"line {mask.line}: {mask.title}" for mask in diagnosis.masked_by[:2])),
+        *(("note", note) for note in diagnosis.notes),
+        *(("also", other_line(one)) for one in diagnosis.others[:2]),
+    ]
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, text in rows:
+        if text:
+            grid.add_row(label, Text(visible(text)))
+    parts += [Text(""), grid] if grid.row_count else []
+    parts += _changes(diagnosis)
+    parts += _list("What would make this surer", "bold", diagnosis.missing[:_MISSING])
     tail = f"{diagnosis.code or '-'}  confidence {diagnosis.confidence:.2f}  {diagnosis.fingerprint}"
     parts.append(Text(f"\n{tail}", style="dim"))
     return Group(*parts)
 
 
-def _evidence(parts: list[RenderableType], diagnosis: Diagnosis, width: int) -> None:
+def _root_line(diagnosis: Diagnosis, width: int) -> list[RenderableType]:
     if not diagnosis.evidence:
-        return
+        return []
     root = diagnosis.evidence[0]
-    parts.append(Text(f"\n{visible(root.file)}:{root.line}:{root.column}", style="cyan"))
-    text = shorten(visible(root.text.strip()), 3 * (width - 4), root.column)
-    parts.append(Padding(Text(text, style="bold"), (0, 0, 0, 2)))
-    if diagnosis.masked_by:
-        names = ", ".join(f"{mask.title} (line {mask.line})" for mask in diagnosis.masked_by[:3])
-        _labelled(parts, "only reports it", names)
-    parts.append(Text(""))
+    text = shorten(visible(root.text.strip()), 3 * (width - 2), root.column)
+    return [
+        Text(f"\n{visible(root.file)}:{root.line}:{root.column}", style="cyan"),
+        Padding(Text(text, style="bold"), (0, 0, 0, 2)),
+    ]
 
 
-def _labelled(parts: list[RenderableType], label: str, text: str) -> None:
-    if text:
-        parts.append(Text.assemble((f"{label}: ", "bold"), visible(text)))
-
-
-def _changes(parts: list[RenderableType], diagnosis: Diagnosis) -> None:
+def _changes(diagnosis: Diagnosis) -> list[RenderableType]:
+    parts: list[RenderableType] = []
     if diagnosis.prescriptions:
         parts.append(Text("\nChange", style="bold green"))
-        for number, one in enumerate(diagnosis.prescriptions[:_PRESCRIPTIONS], 1):
-            parts.append(Padding(Text(f"{number}. {visible(one.change)}", style="bold"), (0, 0, 0, 2)))
-            effect = one.effect + (f" Cost: {one.cost}." if one.cost else "")
-            if effect:
-                parts.append(Padding(Text(visible(effect)), (0, 0, 0, 5)))
-    if diagnosis.will_not_help:
-        parts.append(Text("\nWill not help", style="bold yellow"))
-        for bad in diagnosis.will_not_help[:_ADVICE]:
-            parts.append(Padding(Text(f"- {visible(bad.advice)}: {visible(bad.why)}"), (0, 0, 0, 2)))
+    for number, one in enumerate(diagnosis.prescriptions[:_PRESCRIPTIONS], 1):
+        parts.append(Padding(Text(f"{number}. {visible(one.change)}", style="bold"), (0, 0, 0, 2)))
+        effect = one.effect.rstrip(".") + (f" (cost: {one.cost})" if one.cost else "")
+        if effect:
+            parts.append(Padding(Text(visible(effect)), (0, 0, 0, 5)))
+    advice = [f"{bad.advice}: {bad.why}" for bad in diagnosis.will_not_help[:_ADVICE]]
+    return parts + _list("Will not help", "bold yellow", advice)
 
 
-def _missing(parts: list[RenderableType], diagnosis: Diagnosis) -> None:
-    if diagnosis.missing:
-        parts.append(Text("\nWhat would make this surer", style="bold"))
-        for item in diagnosis.missing:
-            parts.append(Padding(Text(f"- {visible(item)}"), (0, 0, 0, 2)))
+def _list(title: str, style: str, items: list[str]) -> list[RenderableType]:
+    if not items:
+        return []
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    for item in items:
+        grid.add_row("  -", Text(visible(item)))
+    return [Text(f"\n{title}", style=style), grid]

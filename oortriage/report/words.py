@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oortriage.evidence.values import format_bytes
-from oortriage.triage.diagnosis import Diagnosis
+from oortriage.triage.diagnosis import Diagnosis, OtherFailure
 
 RESOURCE_WORDS = {
     "shared_memory": "shared memory of one block (on the chip)",
@@ -65,3 +65,28 @@ def verdict(diagnosis: Diagnosis) -> str:
     words = RESOURCE_WORDS[diagnosis.resource]
     cause = diagnosis.cause.replace("_", " ")
     return f"{words}: {cause}" if cause and diagnosis.resource != "undetermined" else words
+
+
+def when_line(diagnosis: Diagnosis) -> str:
+    """Tell the phase, and how often and by how many processes the failure was printed."""
+    parts = [] if diagnosis.phase == "unknown" else [diagnosis.phase.replace("_", " ")]
+    if diagnosis.occurrences > 1:
+        parts.append(f"printed {diagnosis.occurrences} times")
+    if len(diagnosis.streams) > 1:
+        parts.append(f"by {len(diagnosis.streams)} processes")
+    return ", ".join(parts)
+
+
+def bill_line(diagnosis: Diagnosis) -> str:
+    """Write the bill as a sum, and whose word it is."""
+    bill = diagnosis.bill
+    if bill is None:
+        return ""
+    terms = " + ".join(term.expression for term in bill.terms)
+    return f"{bill.total_bytes:,} = {terms} ({bill.note})"
+
+
+def other_line(other: OtherFailure) -> str:
+    """Name another failure of the same file."""
+    relation = other.relation.replace("_", " ")
+    return f"line {other.line}: {other.code} ({other.resource}), {relation}"

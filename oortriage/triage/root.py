@@ -26,8 +26,14 @@ _RUN_STARTS = re.compile(
 #: A line that shows the program got on with its work.
 _PROGRESS = re.compile(
     r"\b(?:step|epoch|iter(?:ation)?)s?\b[ :=\[]*\d|it/s\b|s/it\b|\bloss\b[ :=]+[\d.]|tokens/s|"
-    r"\b200 OK\b|AUTOTUNE \w+\(|\b(?:finished|completed|saved|done)\b|\bpassed\b|Exit(?:ed)? (?:code )?0\b|"
+    r"\b200 OK\b|AUTOTUNE \w+\(|\b(?:finished|completed|saved|succeeded)\b|\bexit(?:ed)? (?:code |status )?0\b|"
     r"retrying with|falling back|fallback",
+    re.IGNORECASE,
+)
+#: A line after which nobody may speak of a failure got over.
+_DEATH = re.compile(
+    r"\berrors?\b|\bfail(?:ed|ure)\b|\babort(?:ed|ing)?\b|\bkilled\b|\bfatal\b|exit(?:ed)? (?:with )?(?:code|status) [1-9]|"
+    r"\bterminat(?:ed|ing)\b|shutting down|\bdied\b",
     re.IGNORECASE,
 )
 _QUIET_LEVELS = frozenset({"I", "W", "D", "INFO", "WARN", "WARNING", "DEBUG", "TRACE", "NOTICE"})
@@ -206,21 +212,15 @@ def _survived(
         needed = 3
     else:
         needed = 1
-    stop = min(run.last, len(log.lines))
     progress = 0
-    for line in log.lines[event.last_order + 1 : stop]:
-        if line.kind is Kind.MESSAGE and _PROGRESS.search(line.body):
+    for line in log.lines[event.last_order + 1 : min(run.last, len(log.lines))]:
+        if line.in_prose or line.kind in (Kind.CODE, Kind.FRAME):
+            continue
+        if line.kind is Kind.EXCEPTION or _DEATH.search(line.body):
+            return False
+        if _PROGRESS.search(line.body):
             progress += 1
-            if progress >= needed:
-                return not _died_after(log, line.order, stop)
-    return False
-
-
-def _died_after(log: Log, order: int, stop: int) -> bool:
-    return any(
-        line.kind is Kind.EXCEPTION and line.prefix.level not in _QUIET_LEVELS
-        for line in log.lines[order:stop]
-    )
+    return progress >= needed
 
 
 def _same(one: Event, root: Event) -> bool:

@@ -181,7 +181,7 @@ def _prescribe(
                     "depends on the card (before sm_80 num_stages moves nothing)",
                     "speed in this kernel",
                     "costs_speed",
-                    "`oortriage experiment` compiles the grid and shows which lever moves the bytes",
+                    "change one lever at a time: `Required` in the next error shows which one moves the bytes",
                 )
             )
 
@@ -254,8 +254,8 @@ def _prescribe_smaller_tile(finding: Finding, limit: float | None) -> None:
 def _warn_off(finding: Finding, case: Case) -> None:
     finding.will_not_help += [
         WillNotHelp(
-            "--gpu-memory-utilization, --mem-fraction-static, --cpu-offload-gb, a smaller or quantised model, "
-            "more GPUs or a card with more VRAM of the same architecture",
+            "VRAM settings (--gpu-memory-utilization, --mem-fraction-static, --cpu-offload-gb), a smaller or "
+            "quantised model, more GPUs",
             "they change how the card's memory is used; a block's shared memory is fixed by the architecture "
             "and by the kernel's tile",
         ),
