@@ -57,11 +57,12 @@ def list_rules(
 def show(code: Annotated[str, typer.Argument(metavar="CODE", help="A rule's code, such as SM101.")]) -> None:
     """Print a rule's file."""
     from oortriage.api import find_rule
+    from oortriage.evidence.loader import rule_file
 
     rule = find_rule(code)
     if rule is None:
         raise UsageError(f"no rule {code!r}; `oortriage rules list` shows them")
-    typer.echo(Path(rule.path).read_text(encoding="utf-8"), nl=False)
+    typer.echo(rule_file(rule).read_text(encoding="utf-8"), nl=False)
 
 
 @app.command("lint")

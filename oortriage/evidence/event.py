@@ -70,7 +70,7 @@ def find_events(log: Log, matcher: Matcher) -> list[Event]:
 
 def _event(stream: Stream, pair: tuple[Match, list[Match]]) -> Event:
     match, covered = pair
-    line, offset = stream.line_at(match.start)
+    line, offset = stream.line_at(match.start + _lead_in(match.text))
     last, _ = stream.line_at(max(match.start, match.end - 1))
     return Event(
         rule=match.rule,
@@ -80,10 +80,18 @@ def _event(stream: Stream, pair: tuple[Match, list[Match]]) -> Event:
         stream=stream.name,
         order=line.order,
         last_order=last.order,
-        mentioned=_is_mention(line, offset, match),
+        mentioned=_is_mention(*stream.line_at(match.start), match),
         also=tuple(sorted({one.rule.code for one in covered} - {match.rule.code})),
         phase=match.rule.phase or next((one.rule.phase for one in covered if one.rule.phase), ""),
     )
+
+
+def _lead_in(text: str) -> int:
+    """Length of first lines that only announce the message: a class name, a ``raised:``."""
+    skipped = 0
+    while (end := text.find("\n", skipped)) >= 0 and text[skipped:end].rstrip().endswith((":", ".")):
+        skipped = end + 1
+    return skipped if text[skipped:].strip() else 0
 
 
 def _is_mention(line: Line, offset: int, match: Match) -> bool:

@@ -107,6 +107,8 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     remedy: list[Remedy] = []
     will_not_help: list[BadAdvice] = []
     sources: list[str] = []
+    #: For a wrapper: it says that what was survived so far was the end of it after all.
+    blames_recovered: bool = False
     state: Literal["preview", "stable", "deprecated"] = "stable"
     family: str = ""
     path: str = ""

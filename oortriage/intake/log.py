@@ -16,6 +16,7 @@ from oortriage.intake.traceback import Raised
 from oortriage.intake.unwrap import unwrap, wrap_width
 
 _ESCAPED_BREAK = re.compile(r"\\r?\\?n")
+_RANK_INSIDE = re.compile(r"(?<=\S )\[rank\d+\]: ")
 _CONTINUATION = re.compile(r'^(?:\s+\S|File "|Traceback \(most|[\w.]+(?:Error|Exception|OutOfResources)\b)')
 _OPENS = re.compile(r"Traceback \(most recent call last\):?\s*$|:\s*$")
 
@@ -63,7 +64,7 @@ class Log(msgspec.Struct):
 
 def read_lines(pieces: Iterable[Piece]) -> Iterator[Line]:
     """Clean each piece, peel its prefix, and undo escaped line breaks (``repr`` of a traceback)."""
-    for piece in pieces:
+    for piece in _unjoined(pieces):
         cleaned = clean(piece.raw)
         prefix = peel(cleaned)
         body = cleaned[prefix.length :]
@@ -73,6 +74,26 @@ def read_lines(pieces: Iterable[Piece]) -> Iterator[Line]:
             yield from _expanded(body, prefix.length, piece, cleaned)
         else:
             yield Line(body, [piece], [(0, prefix.length)], prefix, prefix.stream)
+
+
+def _unjoined(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Cut a line at the rank prefixes inside it: a paste that lost its line breaks."""
+    for piece in pieces:
+        cuts = [found.start() for found in _RANK_INSIDE.finditer(piece.raw)]
+        if not cuts:
+            yield piece
+            continue
+        bounds = [0, *cuts, len(piece.raw)]
+        for low, high in zip(bounds, bounds[1:], strict=False):
+            yield Piece(piece.number, piece.column + low, piece.raw[low:high])
+
+
+def _newest_first(lines: list[Line]) -> bool:
+    """Tell a log that a viewer printed backwards, by the times that its lines begin with."""
+    times = [line.prefix.time for line in lines if len(line.prefix.time) >= 19]
+    steps = [(a > b) - (a < b) for a, b in zip(times, times[1:], strict=False) if len(a) == len(b)]
+    falling, rising = steps.count(1), steps.count(-1)
+    return falling >= 3 and falling > 4 * rising
 
 
 def _worth_expanding(body: str) -> bool:
@@ -101,6 +122,9 @@ def build_log(name: str, pieces: Iterable[Piece], *, complete: bool, notes: list
         notes: what was odd about the input so far.
     """
     lines = list(read_lines(pieces))
+    if _newest_first(lines):
+        lines.reverse()
+        notes = [*notes, "the log is printed newest first; it was read from its end"]
     for order, line in enumerate(lines):
         line.order = order
     bodies = [line.body for line in lines]

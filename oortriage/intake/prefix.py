@@ -30,6 +30,10 @@ _FORMS_BY_START: dict[str, tuple[str, ...]] = {
         rf"\[(?P<time>{_ISO})(?: (?P<rank>(?:(?:DP|TP|PP|EP|CP)\d+ ?){{1,4}}))?\] ?",
         # torch C++: [W1129 20:17:07.100251010 socket.cpp:207]
         r"\[(?P<level>[IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ (?P<place>[\w./-]+:\d+)\] ?",
+        # TensorRT-LLM: [04/02/2026-18:45:45] [TRT-LLM] [W]
+        r"\[(?P<time>\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d)\] (?:\[[\w-]{2,16}\] )?(?:\[(?P<level>[IWEFVD])\] )?"
+        r"(?:\[RANK (?P<rank>\d+)\] ?)?",
+        rf"\[[\w-]{{2,16}}\]\[(?P<level>{_LEVEL})\] ?",
         rf"\[(?P<time>\d\d-\d\d {_CLOCK}|{_CLOCK})\] ?(?:(?P<process>\w+)/(?P<level>{_LEVEL}) +)?",
         rf"\[(?P<level>{_LEVEL})\] ?",
         rf"\[(?P<level>{_LEVEL})[ |]+(?P<time>{_ISO})[^\]]{{0,60}}\] ?",

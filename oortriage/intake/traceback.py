@@ -13,6 +13,12 @@ _HEAD = re.compile(
     r"Traceback \(most recent call (?:last|first)\):|\+ Exception Group Traceback|╭─+ Traceback"
 )
 _FRAME = re.compile(r'^(?P<indent>[ \t|]*)File "(?P<file>[^"]{1,400})", line (?P<line>\d+)(?:, in (?P<function>.{1,200}))?')
+#: IPython and Jupyter: ``File ~/x.py:330, in f(...)`` and ``Cell In[7], line 4``.
+_NOTEBOOK_FRAME = re.compile(
+    r"^(?:File (?P<file>[^\s:]{1,300}\.py):(?P<line>\d+)|Cell In\s?\[\d+\], line (?P<cell>\d+))"
+    r"(?:, in (?P<function>[^\n]{1,200}))?"
+)
+_NOTEBOOK_CODE = re.compile(r"^(?:-+>\s*\d+|\s*\d+)(?:\s|$)")
 _CARETS = re.compile(r"^\s*[~^]{2,}[\s~^]*$|^\s*\^\s*$")
 _REPEATED = re.compile(r"^\s*\[Previous line repeated \d+ more times?\]")
 _EXCEPTION = re.compile(
@@ -37,11 +43,12 @@ _NUMBERED_FRAME = re.compile(r"^[^\s:]{1,200}\.py:\d+ in \w+")
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One frame: the file as printed, its 1-based line, the function's name."""
+    """One frame: the file as printed, its 1-based line, the function's name, the line's text."""
 
     file: str
     line: int
     function: str
+    source: str = ""
 
 
 class Raised(msgspec.Struct, frozen=True):
@@ -113,12 +120,22 @@ def _one(
             indent = len(found["indent"])
             line.kind = Kind.FRAME
             after_frame = True
+        elif found := _NOTEBOOK_FRAME.match(body):
+            number = int(found["line"] or found["cell"])
+            function = (found["function"] or "").partition("(")[0].rpartition(".")[2]
+            frames.append(Frame(found["file"] or "<cell>", number, function))
+            line.kind = Kind.FRAME
+            after_frame = False
+        elif frames and not indent and _NOTEBOOK_CODE.match(body):
+            line.kind = Kind.CODE
         elif not stripped or _CARETS.match(body) or _REPEATED.match(body):
             line.kind = Kind.CODE if stripped else line.kind
         elif line.prefix.boxed or _RICH_CODE.match(body) or _NUMBERED_FRAME.match(stripped):
             line.kind = Kind.CODE
         elif frames and len(body) - len(body.lstrip()) > indent and (indent or after_frame):
             line.kind = Kind.CODE
+            if after_frame:
+                frames[-1] = msgspec.structs.replace(frames[-1], source=stripped)
             after_frame = False
         elif _HEAD.search(body) or _CHAIN.match(stripped):
             return None, index

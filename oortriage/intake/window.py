@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import cached_property
 
 import ahocorasick_rs
 import msgspec
@@ -54,22 +55,24 @@ def _variants(literals: tuple[str, ...]) -> set[bytes]:
 
 
 class Gate:
-    """The anchors as one automaton over raw bytes."""
+    """The anchors as one automaton over raw bytes; built when the first large log needs it."""
 
     def __init__(self, anchors: Anchors) -> None:
-        """Build the automaton; each anchor also in lower case, as titles and old forms write it."""
-        self._literals = sorted(_variants(anchors.events) | _variants(anchors.facts))
-        events = _variants(anchors.events)
-        self._is_event = [literal in events for literal in self._literals]
+        """Keep the anchors, each also in lower case, as titles and old forms write it."""
+        self._events = _variants(anchors.events)
+        self._literals = sorted(self._events | _variants(anchors.facts))
         self.longest = max((len(literal) for literal in self._literals), default=1)
-        self._automaton = ahocorasick_rs.BytesAhoCorasick(
+
+    @cached_property
+    def _automaton(self) -> ahocorasick_rs.BytesAhoCorasick:
+        return ahocorasick_rs.BytesAhoCorasick(
             self._literals, implementation=ahocorasick_rs.Implementation.DFA
         )
 
     def hits(self, data: bytes) -> list[tuple[int, int, bool]]:
         """Return ``(anchor, start, is_event)`` for the non-overlapping occurrences in order."""
         return [
-            (index, start, self._is_event[index])
+            (index, start, self._literals[index] in self._events)
             for index, start, _ in self._automaton.find_matches_as_indexes(data)
         ]
 

@@ -19,18 +19,20 @@ _FRAMES: tuple[tuple[str, Phase], ...] = (
     (r"^init_device$", "profile"),
     (r"_engine_run_backward|^backward$|autograd[/\\]", "training_backward"),
     (r"^optimizer_step$|optim[/\\]|adamw?\.py|_init_group|exp_avg", "optimizer"),
-    (r"forward_decode|decode_batch", "decode"),
-    (r"forward_extend|run_batch|execute_model|process_batch_prefill|prefill", "prefill"),
+    (r"decode", "decode"),
+    (r"forward_extend|run_batch|execute_model|prefill|extend_attention|async_generate", "prefill"),
     (r"_inductor|benchmark_choice|precompile|make_launchers|aot_autograd", "compile"),
     (r"training_step|compute_loss|trainer\.py|^train$|train_one_epoch", "training_forward"),
 )
 _COMPILED = tuple((re.compile(pattern), phase) for pattern, phase in _FRAMES)
+_LOSS = re.compile(r"\bloss\w*\b.{0,40}= ?\w|criterion\(")
 _OUTRANKED: dict[str, frozenset[str]] = {
     # A profile run executes the model too, and a training step runs a backward pass.
     "prefill": frozenset({"profile", "warmup", "graph_capture"}),
     "load": frozenset({"profile", "warmup", "graph_capture", "kv_init"}),
     "compile": frozenset({"training_forward", "training_backward", "prefill", "profile", "decode"}),
     "training_forward": frozenset({"training_backward", "optimizer"}),
+    "decode": frozenset({"profile", "warmup", "graph_capture"}),
 }
 
 
@@ -55,6 +57,8 @@ def phase_of(
 
 def _from_frames(raised: Raised) -> Phase | None:
     seen: list[Phase] = []
+    if any(_LOSS.search(frame.source) for frame in raised.frames):
+        seen.append("training_forward")
     for frame in reversed(raised.frames):
         for pattern, phase in _COMPILED:
             if pattern.search(frame.function) or (
@@ -63,7 +67,7 @@ def _from_frames(raised: Raised) -> Phase | None:
             ):
                 seen.append(phase)
                 break
-    for phase in seen:
+    for phase in dict.fromkeys(sorted(seen, key=lambda one: one in ("training_forward",))):
         if not _OUTRANKED.get(phase, frozenset()) & set(seen):
             return phase
     return seen[0] if seen else None

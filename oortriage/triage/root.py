@@ -147,6 +147,9 @@ def _root_of_run(log: Log, run: _Run) -> Root:
     standing = [event for event in failures if event not in survived]
     unknown = _unknown_exceptions(log, run)
     root = _choose(standing)
+    if root is None and recovered:
+        root = _blamed(recovered, wrappers)
+        recovered = [one for one in recovered if one is not root]
     if root is not None:
         died_before = [
             event
@@ -195,6 +198,15 @@ def _choose(failures: Sequence[Event]) -> Event | None:
         if fitting:
             return min(fitting, key=lambda event: (event.order, event.offset))
     return None
+
+
+def _blamed(recovered: Sequence[Event], wrappers: Sequence[Event]) -> Event | None:
+    """Find the survived failure that a later line turns into the end of the run."""
+    blaming = [one.order for one in wrappers if one.rule.blames_recovered]
+    if not blaming:
+        return None
+    before = [one for one in recovered if one.order < max(blaming)]
+    return before[0] if before else None
 
 
 def _is_loud(event: Event) -> bool:
