@@ -23,7 +23,9 @@ _PRINTED_LEAD = re.compile(
 )
 #: The exception's class right in front: the message was raised, whatever the line begins with.
 _RAISED_LEAD = re.compile(r"[\w.]*(?:Error|Exception|OutOfResources|Failed): ?$")
-_QUOTE_OPEN = re.compile(r"[\"'`“‘«][^\"'`”’»\n]{0,60}$")
+#: A quotation that begins in running text, right before the message. A value in JSON, a ``repr``
+#: or an argument follows a colon, a bracket or an equals sign instead.
+_QUOTED_WHOLE = re.compile(r"(?:^\s*|\w )[\"'](?:[\w.]*(?:Error|Exception|OutOfResources): ?)?$")
 _TALK = re.compile(
     r"\b(?:if you (?:see|get|hit|run into|encounter)|when you (?:see|get)|such as|for example|e\.g\.|"
     r"to avoid|avoids?|prevents?|fix(?:es|ed)? (?:for|the|an?)|troubleshoot|see the|documentation|"
@@ -86,10 +88,19 @@ def _event(stream: Stream, pair: tuple[Match, list[Match]]) -> Event:
     )
 
 
+def _quote_is_open(before: str) -> bool:
+    """Tell whether a text ends inside quotation marks of some kind."""
+    return any(before.count(mark) % 2 for mark in ('"', "`")) or bool(
+        re.search(r"(?:^|\s)'[^'\n]{0,60}$", before)
+    )
+
+
 def _lead_in(text: str) -> int:
     """Length of first lines that only announce the message: a class name, a ``raised:``."""
     skipped = 0
-    while (end := text.find("\n", skipped)) >= 0 and text[skipped:end].rstrip().endswith((":", ".")):
+    while (end := text.find("\n", skipped)) >= 0 and text[skipped:end].rstrip().endswith(
+        (":", "No valid triton configs.")
+    ):
         skipped = end + 1
     return skipped if text[skipped:].strip() else 0
 
@@ -101,7 +112,9 @@ def _is_mention(line: Line, offset: int, match: Match) -> bool:
     before = line.body[:offset]
     after = line.body[offset + len(match.text) :] if "\n" not in match.text else ""
     talked = bool(_TALK.search(before))
-    if _RAISED_LEAD.search(before) and not (talked and _QUOTE_OPEN.search(before)):
+    if _QUOTED_WHOLE.search(before):
+        return True
+    if _RAISED_LEAD.search(before) and not (talked and _quote_is_open(before)):
         return False
     if _PRINTED_LEAD.search(before) and not talked:
         return False
@@ -109,7 +122,7 @@ def _is_mention(line: Line, offset: int, match: Match) -> bool:
         return True
     if line.in_prose and match.pattern.quality != "exact":
         return bool(_TALK.search(after)) or len(before.split()) > 3
-    if _QUOTE_OPEN.search(before) and len(before.split()) > 2:
+    if _quote_is_open(before) and len(before.split()) > 2:
         return True
     # A numberless phrase in the middle of a long sentence is talk more often than not.
     return not match.numbers and len(before.split()) > 12 and bool(_TALK.search(after))

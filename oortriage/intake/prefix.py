@@ -134,7 +134,7 @@ def peel(text: str) -> Prefix:
         kind = "digit" if first.isdigit() else "letter" if first.isalpha() else first
         for form in _COMPILED.get(kind, ()):
             found = form.match(text, indent)
-            if not found or found.end() == at:
+            if not found or found.end() == at or (boxed and "container" in form.groupindex):
                 continue
             break
         else:

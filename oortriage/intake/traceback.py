@@ -126,8 +126,10 @@ def _one(
             frames.append(Frame(found["file"] or "<cell>", number, function))
             line.kind = Kind.FRAME
             after_frame = False
-        elif frames and not indent and _NOTEBOOK_CODE.match(body):
+        elif frames and not indent and (found := _NOTEBOOK_CODE.match(body)):
             line.kind = Kind.CODE
+            if body.startswith("-"):
+                frames[-1] = msgspec.structs.replace(frames[-1], source=body[found.end() :].strip())
         elif not stripped or _CARETS.match(body) or _REPEATED.match(body):
             line.kind = Kind.CODE if stripped else line.kind
         elif line.prefix.boxed or _RICH_CODE.match(body) or _NUMBERED_FRAME.match(stripped):

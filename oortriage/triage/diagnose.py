@@ -56,7 +56,8 @@ def _with_root(
     derive(log, facts)
     raised = raised_with(log, event)
     numbers: dict[str, int | float] = {}
-    for one in (*reversed(root.companions), event):
+    beside = [one for one in root.same if one.order == event.order]
+    for one in (*reversed(root.companions), *beside, event):
         numbers.update(one.match.numbers)
     case = Case(
         log=log,
@@ -64,7 +65,7 @@ def _with_root(
         event=event,
         numbers=numbers,
         facts=facts,
-        phase=phase_of(event, root.companions, raised, events),
+        phase=phase_of(log, event, root.companions, raised, events),
         raised=raised,
         events=events,
     )
@@ -151,7 +152,7 @@ def _without_root(log: Log, root: Root, stated: list[Fact]) -> Diagnosis:
             evidence.append(_quote(log, line, 0, "root", "", line.stream))
             confidence = 0.75
         summary = f"{title}. No message about a resource running out precedes it."
-        status, cause = "fatal", "unrelated"
+        cause = "unrelated"
     elif root.wrappers:
         resource, code = "undetermined", root.wrappers[0].code
         title = "Something failed, and the log does not hold the cause"

@@ -6,71 +6,106 @@ import re
 from collections.abc import Sequence
 
 from oortriage.evidence.event import Event
+from oortriage.intake.line import Kind
+from oortriage.intake.log import Log
 from oortriage.intake.traceback import Raised
 from oortriage.triage.diagnosis import Phase
 
-#: Functions (and files) of a traceback that settle the phase; the innermost frame that fits wins.
+#: What settles the phase in a traceback: a pattern on ``file function``; the innermost frame wins.
 _FRAMES: tuple[tuple[str, Phase], ...] = (
-    (r"_dummy_sampler_run|_dummy_pooler_run|kernel_warmup|compile_or_warm_up_model|warmup_kernels", "warmup"),
-    (r"capture_model|_capture_cudagraphs|capture_one_batch_size|cuda_graph_runner|init_device_graphs", "graph_capture"),
-    (r"^profile_run|determine_available_memory|determine_num_available_blocks|profile_cudagraph_memory", "profile"),
-    (r"initialize_kv_cache|initialize_from_config|_initialize_kv_caches|init_memory_pool|_allocate_kv_cache|initialize_cache|get_kv_cache_config", "kv_init"),
-    (r"^load_model$|load_weights|from_pretrained|load_state_dict|create_weights|init_torch_distributed|_load_model_and_tokenizer|load_checkpoint", "load"),
-    (r"^init_device$", "profile"),
-    (r"_engine_run_backward|^backward$|autograd[/\\]", "training_backward"),
-    (r"^optimizer_step$|optim[/\\]|adamw?\.py|_init_group|exp_avg", "optimizer"),
-    (r"decode", "decode"),
-    (r"forward_extend|run_batch|execute_model|prefill|extend_attention|async_generate", "prefill"),
-    (r"_inductor|benchmark_choice|precompile|make_launchers|aot_autograd", "compile"),
-    (r"training_step|compute_loss|trainer\.py|^train$|train_one_epoch", "training_forward"),
+    (r" (?:_dummy_sampler_run|_dummy_pooler_run|kernel_warmup|compile_or_warm_up_model|warm_?up\w*)$", "warmup"),
+    (r"cuda_graph_runner|cudagraph_utils| (?:capture_model|_capture_cudagraphs|capture_one_batch_size|init_device_graphs)$", "graph_capture"),
+    (r" (?:profile_run|determine_available_memory|determine_num_available_blocks|profile_cudagraph_memory|profile_num_available_blocks|init_device)$", "profile"),
+    (r" (?:initialize_kv_cache|initialize_from_config|_initialize_kv_caches|init_memory_pool|_allocate_kv_cache|initialize_cache|_init_cache|get_kv_cache_configs?|_allocate_kv_cache_tensors)$", "kv_init"),
+    (r" (?:load_model|load_weights|from_pretrained|load_state_dict|create_weights|_load_model_and_tokenizer|load_checkpoint|_load_from_state_dict)$", "load"),
+    (r"autograd[/\\]| (?:\w*_)?backward(?:_\w*)?$|_engine_run_backward", "training_backward"),
+    (r"optim[/\\]|adamw?\.py| (?:optimizer_step|_init_group)$", "optimizer"),
+    (r" (?:\w*decode\w*|sample_tokens)$", "decode"),
+    (r"prefix_prefill| (?:forward_extend|run_batch|execute_model|\w*prefill\w*|\w*extend_attention\w*)$", "prefill"),
+    (r"_inductor| (?:benchmark_choice|precompile\w*|_?make_launchers|aot_autograd)$", "compile"),
+    (r"trainer\.py| (?:training_step|compute_loss|train|train_one_epoch)$", "training_forward"),
+    (r"generation[/\\]utils\.py| generate$", "decode"),
+)
+#: What settles it in a frame's line of source.
+_SOURCES: tuple[tuple[re.Pattern[str], Phase], ...] = (
+    (re.compile(r"\.backward\("), "training_backward"),
+    (re.compile(r"\boptim\w*\.step\("), "optimizer"),
+    (re.compile(r"\.generate\("), "decode"),
 )
 _COMPILED = tuple((re.compile(pattern), phase) for pattern, phase in _FRAMES)
+_TRAINS = re.compile(
+    r"\b(?:epoch|step|iter(?:ation)?)s?\b[\s:=\[/]*\d.{0,80}\b(?:loss|lr|grad)|\bloss[ :=]+[\d.]|"
+    r"^Epoch\b|\bepoch \d+\b.*it/s|\bthe training\b|\btrain(?:ing)? (?:started|begins?)",
+    re.IGNORECASE,
+)
+_WORDS: tuple[tuple[re.Pattern[str], Phase], ...] = (
+    (re.compile(r"\bdecode (?:stage|step|batch|out)|during decod", re.IGNORECASE), "decode"),
+    (re.compile(r"\bprefill (?:task|step|batch|out)|during prefill", re.IGNORECASE), "prefill"),
+)
 _LOSS = re.compile(r"\bloss\w*\b.{0,40}= ?\w|criterion\(")
 _OUTRANKED: dict[str, frozenset[str]] = {
     # A profile run executes the model too, and a training step runs a backward pass.
     "prefill": frozenset({"profile", "warmup", "graph_capture"}),
     "load": frozenset({"profile", "warmup", "graph_capture", "kv_init"}),
     "compile": frozenset({"training_forward", "training_backward", "prefill", "profile", "decode"}),
-    "training_forward": frozenset({"training_backward", "optimizer"}),
+    "training_forward": frozenset(
+        {"training_backward", "optimizer", "prefill", "decode", "profile", "load", "graph_capture"}
+    ),
     "decode": frozenset({"profile", "warmup", "graph_capture"}),
 }
 
 
 def phase_of(
-    root: Event, companions: Sequence[Event], raised: Raised | None, events: Sequence[Event]
+    log: Log, root: Event, companions: Sequence[Event], raised: Raised | None, events: Sequence[Event]
 ) -> Phase:
-    """Tell the phase of the root event; ``unknown`` where nothing in the log says it."""
-    for event in (root, *companions):
-        if event.phase or event.rule.phase:
-            return _as_phase(event.phase or event.rule.phase)
-    if raised and (phase := _from_frames(raised)):
-        return phase
-    before = [
+    """Tell the phase of the root event; ``unknown`` where nothing in the log says it.
+
+    The message itself speaks first, then the frames, then the last line that began a phase.
+    ``compile`` speaks last: kernels are compiled in the middle of every other phase.
+    """
+    told = [_as_phase(event.phase or event.rule.phase) for event in (root, *companions)]
+    told.append(_from_frames(raised) if raised else "unknown")
+    told += _nearby(log, root)
+    begun = [
         event
         for event in events
         if event.rule.role == "phase" and event.order <= root.order and not event.line.in_prose
     ]
-    own = [event for event in before if event.stream == root.stream]
-    last = (own or before)[-1:]
-    return _as_phase(last[0].rule.phase) if last else "unknown"
+    told += [_as_phase(event.rule.phase) for event in reversed(begun)][:1]
+    if _trains(log, root):
+        told.append("training_forward")
+    plain = [phase for phase in told if phase not in ("unknown", "compile")]
+    return plain[0] if plain else "compile" if "compile" in told else "unknown"
 
 
-def _from_frames(raised: Raised) -> Phase | None:
+def _nearby(log: Log, root: Event) -> list[Phase]:
+    """Look for the phase's own word in the message's line and the one after it."""
+    text = " ".join(line.body for line in log.lines[root.order : root.last_order + 2] if not line.in_prose)
+    return [phase for word, phase in _WORDS if word.search(text)]
+
+
+def _trains(log: Log, root: Event) -> bool:
+    return any(
+        _TRAINS.search(line.body)
+        for line in log.lines
+        if line.order < root.order and line.kind is Kind.MESSAGE
+    )
+
+
+def _from_frames(raised: Raised) -> Phase:
     seen: list[Phase] = []
     if any(_LOSS.search(frame.source) for frame in raised.frames):
         seen.append("training_forward")
     for frame in reversed(raised.frames):
+        seen += [phase for pattern, phase in _SOURCES if pattern.search(frame.source)]
         for pattern, phase in _COMPILED:
-            if pattern.search(frame.function) or (
-                phase in ("training_backward", "optimizer", "compile", "training_forward")
-                and pattern.search(frame.file)
-            ):
+            if pattern.search(f"{frame.file} {frame.function}"):
                 seen.append(phase)
                 break
     for phase in dict.fromkeys(sorted(seen, key=lambda one: one in ("training_forward",))):
         if not _OUTRANKED.get(phase, frozenset()) & set(seen):
             return phase
-    return seen[0] if seen else None
+    return seen[0] if seen else "unknown"
 
 
 def _as_phase(text: str) -> Phase:

@@ -144,7 +144,9 @@ def _root_of_run(log: Log, run: _Run) -> Root:
     survived = [
         event for event in failures if _survived(log, run, event, wrappers, unrelated)
     ]
-    standing = [event for event in failures if event not in survived]
+    killed_after = [event for event in failures if _is_aftermath(event, wrappers)]
+    standing = [event for event in failures if event not in survived and event not in killed_after]
+    wrappers = sorted([*wrappers, *killed_after], key=lambda event: event.order)
     unknown = _unknown_exceptions(log, run)
     root = _choose(standing)
     if root is None and recovered:
@@ -198,6 +200,19 @@ def _choose(failures: Sequence[Event]) -> Event | None:
         if fitting:
             return min(fitting, key=lambda event: (event.order, event.offset))
     return None
+
+
+def _is_aftermath(event: Event, wrappers: Sequence[Event]) -> bool:
+    """Tell a bare kill that follows a death already reported: a parent cleaning up, no shortage.
+
+    SIGKILL alone proves nothing; where a wrapper itself names the signal, the kill came first.
+    """
+    if event.rule.resource != "host_memory" or event.match.pattern.quality == "exact":
+        return False
+    before = [one for one in wrappers if one.order < event.order]
+    return bool(before) and not any(
+        one.match.numbers.get("exit_code") in (-9, 137) for one in before
+    )
 
 
 def _blamed(recovered: Sequence[Event], wrappers: Sequence[Event]) -> Event | None:
