@@ -73,6 +73,8 @@ class Remedy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     safety: Literal["safe", "costs_speed", "changes_output", "risky"] = "safe"
     verify: str = ""
     causes: list[str] = []
+    #: Words of which one must stand in the message or its traceback, for a remedy of one kernel.
+    context: list[str] = []
     since: str = ""
     until: str = ""
 

@@ -74,7 +74,7 @@ def _with_root(
     rule = event.rule
     resource = rule.resource if confidence >= THRESHOLD else "undetermined"
     kernel = shared_memory.kernel_of(case) if rule.resource == "shared_memory" else ""
-    _add_rule_advice(rule, root, finding, facts)
+    _add_rule_advice(case, finding)
     return Diagnosis(
         schema_version=SCHEMA_VERSION,
         file=log.name,
@@ -208,11 +208,17 @@ def _without_root(log: Log, root: Root, stated: list[Fact]) -> Diagnosis:
     )
 
 
-def _add_rule_advice(rule: Rule, root: Root, finding: Finding, facts: Facts) -> None:
-    """Append the rule's own remedies and warnings where cause and version fit."""
+def _add_rule_advice(case: Case, finding: Finding) -> None:
+    """Append the rule's own remedies and warnings where cause, context and version fit."""
+    rule, root, facts = case.event.rule, case.root, case.facts
+    place = case.event.match.text.lower()
+    if case.raised:
+        place += " ".join(f"{frame.file} {frame.function}" for frame in case.raised.frames).lower()
     known = {one.change for one in finding.prescriptions}
     for remedy in rule.remedy:
         if remedy.causes and finding.cause not in remedy.causes:
+            continue
+        if remedy.context and not any(word.lower() in place for word in remedy.context):
             continue
         if within(facts.text(f"{rule.software}_version"), remedy.since, remedy.until) is False:
             continue
