@@ -72,7 +72,7 @@ def find_events(log: Log, matcher: Matcher) -> list[Event]:
 
 def _event(stream: Stream, pair: tuple[Match, list[Match]]) -> Event:
     match, covered = pair
-    line, offset = stream.line_at(match.start + _lead_in(match.text))
+    line, offset = stream.line_at(match.at)
     last, _ = stream.line_at(max(match.start, match.end - 1))
     return Event(
         rule=match.rule,
@@ -93,16 +93,6 @@ def _quote_is_open(before: str) -> bool:
     return any(before.count(mark) % 2 for mark in ('"', "`")) or bool(
         re.search(r"(?:^|\s)'[^'\n]{0,60}$", before)
     )
-
-
-def _lead_in(text: str) -> int:
-    """Length of first lines that only announce the message: a class name, a ``raised:``."""
-    skipped = 0
-    while (end := text.find("\n", skipped)) >= 0 and text[skipped:end].rstrip().endswith(
-        (":", "No valid triton configs.")
-    ):
-        skipped = end + 1
-    return skipped if text[skipped:].strip() else 0
 
 
 def _is_mention(line: Line, offset: int, match: Match) -> bool:

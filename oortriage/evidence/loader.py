@@ -136,8 +136,8 @@ def _contradictions(rule: Rule) -> Iterable[tuple[str, str]]:
                 yield f"captures: no group {name!r} in the regex", name
             if kind not in CONVERTERS:
                 yield f"captures: no type {kind!r} (there are {', '.join(CONVERTERS)})", name
-        if groups - set(pattern.captures):
-            missing = ", ".join(sorted(groups - set(pattern.captures)))
+        if groups - set(pattern.captures) - {"at"}:
+            missing = ", ".join(sorted(groups - set(pattern.captures) - {"at"}))
             yield f"captures: the group(s) {missing} have no type", missing.split(",")[0]
 
 

@@ -24,7 +24,11 @@ MATCHES_KEPT = 200
 
 
 class Match(msgspec.Struct, frozen=True):
-    """A rule found in a text: where, and what its groups say. Offsets are characters."""
+    """A rule found in a text: where, and what its groups say. Offsets are characters.
+
+    ``at`` is where the message proper begins: a group of that name, or else the first line that
+    does more than announce it (a class name, a ``raised:``).
+    """
 
     rule: Rule
     pattern: Pattern
@@ -33,6 +37,7 @@ class Match(msgspec.Struct, frozen=True):
     text: str
     numbers: dict[str, int | float]
     details: dict[str, str]
+    at: int = 0
 
 
 class Matcher:
@@ -155,7 +160,16 @@ def _match(
     if captured is None:
         return None
     numbers, details = captured
-    return Match(rule, pattern, hit.start(), hit.end(), hit.group(), numbers, details)
+    marked = hit.start("at") if "at" in hit.re.groupindex else -1
+    at = marked if marked >= 0 else hit.start() + _lead_in(hit.group())
+    return Match(rule, pattern, hit.start(), hit.end(), hit.group(), numbers, details, at)
+
+
+def _lead_in(text: str) -> int:
+    skipped = 0
+    while (end := text.find("\n", skipped)) >= 0 and text[skipped:end].rstrip().endswith(":"):
+        skipped = end + 1
+    return skipped if text[skipped:].strip() else 0
 
 
 def _overlap(one: Match, other: Match) -> bool:

@@ -132,7 +132,7 @@ def _one(
                 frames[-1] = msgspec.structs.replace(frames[-1], source=body[found.end() :].strip())
         elif not stripped or _CARETS.match(body) or _REPEATED.match(body):
             line.kind = Kind.CODE if stripped else line.kind
-        elif line.prefix.boxed or _RICH_CODE.match(body) or _NUMBERED_FRAME.match(stripped):
+        elif line.prefix.boxed or stripped[:1] in "╰╭" or _RICH_CODE.match(body) or _NUMBERED_FRAME.match(stripped):
             line.kind = Kind.CODE
         elif frames and len(body) - len(body.lstrip()) > indent and (indent or after_frame):
             line.kind = Kind.CODE

@@ -234,18 +234,15 @@ def _survived(
     """Tell whether the program went on with its work after this failure, and did not die of it."""
     if any(one.order >= event.order for one in (*wrappers, *unrelated)):
         return False
-    if event.line.kind is Kind.EXCEPTION and _raised_at(log, event):
-        # A traceback that was printed and got over is rare; it takes plain progress right after.
-        needed = 3
-    else:
-        needed = 1
+    # An exception that was printed and got over is rare; it takes plain progress right after.
+    needed = 3 if event.line.kind is Kind.EXCEPTION else 1
     progress = 0
     for line in log.lines[event.last_order + 1 : min(run.last, len(log.lines))]:
         if line.in_prose or line.kind in (Kind.CODE, Kind.FRAME):
             continue
         if line.kind is Kind.EXCEPTION or _DEATH.search(line.body):
             return False
-        if _PROGRESS.search(line.body):
+        if _PROGRESS.search(line.body) and "?it/s" not in line.body:
             progress += 1
     return progress >= needed
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from oortriage.evidence.values import format_bytes
 from oortriage.gpu import specs
 from oortriage.ledger.inverse_bill import ELEMENT_SIZES, Bill, attention_bills, padded
@@ -10,6 +12,8 @@ from oortriage.triage.diagnosis import BillTerm, BillView, Prescription, RuledOu
 
 #: Within this many bytes of the limit, the smallest step of any lever is enough.
 NARROW = 1024
+#: ``kernel[grid](...)``: how Triton kernels are launched.
+_LAUNCH = re.compile(r"(?:\w+ = )?([A-Za-z_]\w*)\[(?!\d|:|['\"])")
 _ATTENTION = ("attention", "attn", "flash", "fmha", "mla", "flex")
 _MATMUL = ("moe", "matmul", "gemm", "_mm", "triton_mm", "linear", "lora", "scaled_mm")
 
@@ -40,6 +44,9 @@ def kernel_of(case: Case) -> str:
     if kernel := case.event.match.details.get("kernel"):
         return kernel
     if case.raised:
+        for frame in reversed(case.raised.frames):
+            if found := _LAUNCH.match(frame.source):
+                return found.group(1)
         for frame in reversed(case.raised.frames):
             if "/triton/" not in frame.file and "\\triton\\" not in frame.file and "<" not in frame.function:
                 return frame.function
