@@ -23,6 +23,8 @@ _PRINTED_LEAD = re.compile(
 )
 #: The exception's class right in front: the message was raised, whatever the line begins with.
 _RAISED_LEAD = re.compile(r"[\w.]*(?:Error|Exception|OutOfResources|Failed): ?$")
+#: The message is a quoted value: of a ``repr``, an argument, a field of JSON.
+_VALUE_LEAD = re.compile(r"[(=:\[{,]\s*\\?[\"'`](?:[\w.]*(?:Error|Exception|OutOfResources): ?)?$")
 #: A quotation that begins in running text, right before the message. A value in JSON, a ``repr``
 #: or an argument follows a colon, a bracket or an equals sign instead.
 _QUOTED_WHOLE = re.compile(r"(?:^\s*|\w )[\"'](?:[\w.]*(?:Error|Exception|OutOfResources): ?)?$")
@@ -102,6 +104,8 @@ def _is_mention(line: Line, offset: int, match: Match) -> bool:
     before = line.body[:offset]
     after = line.body[offset + len(match.text) :] if "\n" not in match.text else ""
     talked = bool(_TALK.search(before))
+    if _VALUE_LEAD.search(before):
+        return False
     if _QUOTED_WHOLE.search(before):
         return True
     if _RAISED_LEAD.search(before) and not (talked and _quote_is_open(before)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -18,6 +18,7 @@ from oortriage.intake.unwrap import unwrap, wrap_width
 _ESCAPED_BREAK = re.compile(r"\\r?\\?n")
 _RANK_INSIDE = re.compile(r"(?<=\S )\[rank\d+\]: ")
 _CONTINUATION = re.compile(r'^(?:\s+\S|File "|Traceback \(most|[\w.]+(?:Error|Exception|OutOfResources)\b)')
+_FRAME = re.compile(r'^\s*File "[^"]+", line \d+')
 _OPENS = re.compile(r"Traceback \(most recent call last\):?\s*$|:\s*$")
 
 
@@ -122,6 +123,7 @@ def build_log(name: str, pieces: Iterable[Piece], *, complete: bool, notes: list
         notes: what was odd about the input so far.
     """
     lines = list(read_lines(pieces))
+    lines = unwrap(lines, wrap_width(lines))
     if _newest_first(lines):
         lines.reverse()
         notes = [*notes, "the log is printed newest first; it was read from its end"]
@@ -136,31 +138,26 @@ def build_log(name: str, pieces: Iterable[Piece], *, complete: bool, notes: list
     for line in _assigned(lines):
         streams.setdefault(line.stream, Stream(line.stream, [])).lines.append(line)
     for stream in streams.values():
-        stream.lines = unwrap(stream.lines, wrap_width(stream.lines))
         stream.raised = traceback.parse(stream.lines)
         stream.build()
     return Log(name, lines, list(streams.values()), as_markdown, complete, notes)
 
 
-def _assigned(lines: Iterable[Line]) -> Iterator[Line]:
+def _assigned(lines: Sequence[Line]) -> Iterator[Line]:
     """Give bare continuation lines to the process whose message they continue.
 
-    A logger that prefixes only the first line of a multi-line message leaves the rest bare; they
-    belong to the line above as long as they look like a continuation of it.
+    Some loggers prefix every line of a message, and bare lines are another process's; others
+    prefix only the first, and the bare lines below belong to it. Frames of tracebacks tell which.
     """
-    open_stream: str | None = None
+    every_line = any(line.stream and _FRAME.match(line.body) for line in lines)
+    open_stream = ""
     for line in lines:
-        bare = not line.stream
-        if not bare:
-            opens = bool(_OPENS.search(line.body))
-            open_stream = line.stream if opens else None
-        elif open_stream is not None:
-            if line.prefix.level or not line.body.strip():
-                open_stream = None if line.prefix.level else open_stream
-            elif _CONTINUATION.match(line.body):
-                line.stream = open_stream
-                if not line.body[0].isspace() and not line.body.startswith(("File", "Traceback")):
-                    open_stream = None
+        if line.stream:
+            open_stream = line.stream if not every_line or _OPENS.search(line.body) else ""
+        elif open_stream and line.body.strip():
+            continues = _CONTINUATION.match(line.body) or not every_line
+            if line.prefix.level or line.in_prose or not continues:
+                open_stream = ""
             else:
-                open_stream = None
+                line.stream = open_stream
         yield line

@@ -40,8 +40,8 @@ def wrap_width(lines: Sequence[Line]) -> int:
 def unwrap(lines: Sequence[Line], width: int) -> list[Line]:
     """Join each line of exactly ``width`` characters with the line after it, without a space.
 
-    A continuation's own prefix is already peeled off; its indentation is taken off as well where
-    every continuation of the block has it.
+    A terminal puts the rest of a line right below it, so lines are taken in the order of the file.
+    The rest has no prefix, or the prefix of the line it continues once more.
     """
     if not width:
         return list(lines)
@@ -50,7 +50,7 @@ def unwrap(lines: Sequence[Line], width: int) -> list[Line]:
     parts = 0
     for line in lines:
         full = len(line.body) + line.prefix.length == width
-        if open_line is None or line.prefix.level or line.body[:10] == "Traceback ":
+        if open_line is None or not _continues(open_line, line):
             joined.append(line)
             open_line, parts = (line, 1) if full else (None, 0)
             continue
@@ -63,3 +63,14 @@ def unwrap(lines: Sequence[Line], width: int) -> list[Line]:
         if not full or parts >= _JOINED_AT_MOST:
             open_line = None
     return joined
+
+
+def _continues(first: Line, line: Line) -> bool:
+    if line.body.startswith(("Traceback (", "  File ")):
+        return False
+    if not line.prefix.length:
+        return True
+    same_speaker = line.prefix.stream == first.prefix.stream
+    return same_speaker and (
+        not line.prefix.level or line.prefix.place == first.prefix.place != ""
+    )

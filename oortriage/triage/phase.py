@@ -17,7 +17,7 @@ _FRAMES: tuple[tuple[str, Phase], ...] = (
     (r"cuda_graph_runner|cudagraph_utils| (?:capture_model|_capture_cudagraphs|capture_one_batch_size|init_device_graphs)$", "graph_capture"),
     (r" (?:profile_run|determine_available_memory|determine_num_available_blocks|profile_cudagraph_memory|profile_num_available_blocks|init_device)$", "profile"),
     (r" (?:initialize_kv_cache|initialize_from_config|_initialize_kv_caches|init_memory_pool|_allocate_kv_cache|initialize_cache|_init_cache|get_kv_cache_configs?|_allocate_kv_cache_tensors)$", "kv_init"),
-    (r" (?:load_model|load_weights|from_pretrained|load_state_dict|create_weights|_load_model_and_tokenizer|load_checkpoint|_load_from_state_dict)$", "load"),
+    (r" (?:load_model|load_weights|from_pretrained|load_state_dict|create_weights|_load_model_and_tokenizer|load_checkpoint|_load_from_state_dict|restore_location)$|torch[/\\]serialization", "load"),
     (r"autograd[/\\]| (?:\w*_)?backward(?:_\w*)?$|_engine_run_backward", "training_backward"),
     (r"optim[/\\]|adamw?\.py| (?:optimizer_step|_init_group)$", "optimizer"),
     (r" (?:\w*decode\w*|sample_tokens)$", "decode"),

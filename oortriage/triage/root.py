@@ -72,8 +72,10 @@ def find_root(log: Log, events: Sequence[Event]) -> Root:
     failed = [root for root in roots if root.event]
     if not failed:
         return _joined(roots)
-    chosen = failed[-1]
-    others = tuple(root.event for root in failed[:-1] if root.event)
+    last = failed[-1]
+    # A crash loop prints the same failure again and again; its first run stands for all.
+    chosen = next(root for root in failed if _repeats(root, last))
+    others = tuple(root.event for root in failed if root.event and not _repeats(root, last))
     return msgspec.structs.replace(chosen, other_runs=others)
 
 
@@ -93,6 +95,15 @@ def _joined(roots: Sequence[Root]) -> Root:
         unrelated=together("unrelated"),
         mentions=together("mentions"),
         unknown=tuple(one for root in roots for one in root.unknown),
+    )
+
+
+def _repeats(one: Root, other: Root) -> bool:
+    return bool(
+        one.event
+        and other.event
+        and one.event.code == other.event.code
+        and one.event.match.numbers == other.event.match.numbers
     )
 
 

@@ -187,7 +187,7 @@ def test_a_rule_that_was_given_up_is_not_tried_again() -> None:
 
 
 def test_a_guarded_rule_finds_what_an_unguarded_one_does() -> None:
-    shipped = [one for one in built_in_rules() if one.code in ("SM101", "SM102", "DM101", "KV101")]
+    shipped = [one for one in built_in_rules() if one.is_event][::8]
     codes = frozenset(one.code for one in shipped)
     free, guarded = Matcher(shipped), Matcher(shipped, guarded=codes)
     samples = [sample.text for one in shipped for sample in one.sample]
