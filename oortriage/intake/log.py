@@ -16,6 +16,7 @@ from oortriage.intake.traceback import Raised
 from oortriage.intake.unwrap import unwrap, wrap_width
 
 _ESCAPED_BREAK = re.compile(r"\\r?\\?n")
+_VIEWER = re.compile(r"\s{0,6}(\d{1,7})(?:[:|] ?| |\t|$)")
 _RANK_INSIDE = re.compile(r"(?<=\S )\[rank\d+\]: ")
 _CONTINUATION = re.compile(r'^(?:\s+\S|File "|Traceback \(most|[\w.]+(?:Error|Exception|OutOfResources)\b)')
 _FRAME = re.compile(r'^\s*File "[^"]+", line \d+')
@@ -65,7 +66,7 @@ class Log(msgspec.Struct):
 
 def read_lines(pieces: Iterable[Piece]) -> Iterator[Line]:
     """Clean each piece, peel its prefix, and undo escaped line breaks (``repr`` of a traceback)."""
-    for piece in _unjoined(pieces):
+    for piece in _unnumbered(_unjoined(pieces)):
         cleaned = clean(piece.raw)
         prefix = peel(cleaned)
         body = cleaned[prefix.length :]
@@ -87,6 +88,19 @@ def _unjoined(pieces: Iterable[Piece]) -> Iterator[Piece]:
         bounds = [0, *cuts, len(piece.raw)]
         for low, high in zip(bounds, bounds[1:], strict=False):
             yield Piece(piece.number, piece.column + low, piece.raw[low:high])
+
+
+def _unnumbered(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Take off the line numbers that a viewer put in front of every line, where they count up."""
+    held = list(pieces)
+    numbers = [int(found.group(1)) if (found := _VIEWER.match(piece.raw)) else -1 for piece in held]
+    if len(held) < 5 or any(b - a != 1 for a, b in zip(numbers, numbers[1:], strict=False)):
+        yield from held
+        return
+    for piece in held:
+        found = _VIEWER.match(piece.raw)
+        width = found.end() if found else 0
+        yield Piece(piece.number, piece.column + width, piece.raw[width:])
 
 
 def _newest_first(lines: list[Line]) -> bool:

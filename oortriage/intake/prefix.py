@@ -60,6 +60,7 @@ _FORMS_BY_START: dict[str, tuple[str, ...]] = {
         # vLLM: INFO 11-29 20:16:45 [utils.py:278]  and  ERROR 03-13 09:00:43 core.py:330]
         rf"(?P<level>{_LEVEL}):? +(?P<time>(?:\d{{4}}-)?\d\d-\d\d {_CLOCK}) "
         r"\[?(?P<place>[\w./-]+:\d+)\] ?",
+        rf"(?P<level>{_LEVEL}) (?P<time>\d\d-\d\d {_CLOCK}) ",
         rf"(?P<level>{_LEVEL}) +(?P<time>{_ISO})(?: \[?(?P<place>[\w./-]+:\d+)\])? ?",
         # glog: E0912 11:54:57.366000 1121181 torch/_inductor/select_algorithm.py:1517] [2/0]
         r"(?P<level>[IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+) (?P<place>[\w./<>-]+:\d+)\] ?",

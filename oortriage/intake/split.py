@@ -22,7 +22,8 @@ def split(stretch: Stretch, gate: Gate) -> Iterator[Piece]:
     A progress bar's carriage returns end a piece as a line break does, and keep the line's number.
     """
     number, column = stretch.line, stretch.column
-    for data in stretch.data.split(b"\n"):
+    # A line break at the end ends the last line; it does not begin another.
+    for data in stretch.data.removesuffix(b"\n").split(b"\n"):
         if len(data) <= GIANT:
             yield from _segments(data, number, column)
         else:

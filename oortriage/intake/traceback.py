@@ -10,7 +10,7 @@ import msgspec
 from oortriage.intake.line import Kind, Line
 
 _HEAD = re.compile(
-    r"Traceback \(most recent call (?:last|first)\):|\+ Exception Group Traceback|╭─+ Traceback"
+    r"Traceback \(most recent call (?:last|first)\):?|\+ Exception Group Traceback|╭─+ Traceback"
 )
 _FRAME = re.compile(r'^(?P<indent>[ \t|]*)File "(?P<file>[^"]{1,400})", line (?P<line>\d+)(?:, in (?P<function>.{1,200}))?')
 #: IPython and Jupyter: ``File ~/x.py:330, in f(...)`` and ``Cell In[7], line 4``.

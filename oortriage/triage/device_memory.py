@@ -209,7 +209,7 @@ def _by_phase(case: Case) -> str:
     return {
         "warmup": "sampler_warmup" if case.raised and _in_frames(case, "sampler") else "capacity",
         "graph_capture": "graph_capture",
-        "load": "weights_do_not_fit",
+        "load": "weights_do_not_fit" if case.event.rule.software != "llama.cpp" else "capacity",
     }.get(case.phase, "capacity")
 
 

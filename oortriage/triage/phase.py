@@ -17,21 +17,24 @@ _FRAMES: tuple[tuple[str, Phase], ...] = (
     (r"cuda_graph_runner|cudagraph_utils| (?:capture_model|_capture_cudagraphs|capture_one_batch_size|init_device_graphs)$", "graph_capture"),
     (r" (?:profile_run|determine_available_memory|determine_num_available_blocks|profile_cudagraph_memory|profile_num_available_blocks|init_device)$", "profile"),
     (r" (?:initialize_kv_cache|initialize_from_config|_initialize_kv_caches|init_memory_pool|_allocate_kv_cache|initialize_cache|_init_cache|get_kv_cache_configs?|_allocate_kv_cache_tensors)$", "kv_init"),
-    (r" (?:load_model|load_weights|from_pretrained|load_state_dict|create_weights|_load_model_and_tokenizer|load_checkpoint|_load_from_state_dict|restore_location)$|torch[/\\]serialization", "load"),
+    (r" (?:load_model|load_weights|from_pretrained|load_state_dict|create_weights|_load_model_and_tokenizer|load_checkpoint|_load_from_state_dict|restore_location)$|torch[/\\]serialization|module\.py (?:to|convert|cuda|_apply)$", "load"),
     (r"autograd[/\\]| (?:\w*_)?backward(?:_\w*)?$|_engine_run_backward", "training_backward"),
     (r"optim[/\\]|adamw?\.py| (?:optimizer_step|_init_group)$", "optimizer"),
     (r" (?:\w*decode\w*|sample_tokens)$", "decode"),
     (r"prefix_prefill| (?:forward_extend|run_batch|execute_model|\w*prefill\w*|\w*extend_attention\w*)$", "prefill"),
     (r"_inductor| (?:benchmark_choice|precompile\w*|_?make_launchers|aot_autograd)$", "compile"),
     (r"trainer\.py| (?:training_step|compute_loss|train|train_one_epoch)$", "training_forward"),
-    (r"generation[/\\]utils\.py| generate$", "decode"),
+    (r"generation[/\\]utils\.py| generate$", "prefill"),
+    (r"(?:^|[/\\])train\w*\.py | (?:train_and_evaluate|fit)$", "training_forward"),
 )
 #: What settles it in a frame's line of source.
 _SOURCES: tuple[tuple[re.Pattern[str], Phase], ...] = (
     (re.compile(r"\.backward\("), "training_backward"),
     (re.compile(r"\boptim\w*\.step\("), "optimizer"),
-    (re.compile(r"\.generate\("), "decode"),
+    (re.compile(r"\.generate\("), "prefill"),
+    (re.compile(r"\.to\((?:device|[\"']cuda|\w+\.device)|\.cuda\(|from_pretrained\("), "load"),
 )
+_INNERMOST = 5
 _COMPILED = tuple((re.compile(pattern), phase) for pattern, phase in _FRAMES)
 _TRAINS = re.compile(
     r"\b(?:epoch|step|iter(?:ation)?)s?\b[\s:=\[/]*\d.{0,80}\b(?:loss|lr|grad)|\bloss[ :=]+[\d.]|"
@@ -41,6 +44,11 @@ _TRAINS = re.compile(
 _WORDS: tuple[tuple[re.Pattern[str], Phase], ...] = (
     (re.compile(r"\bdecode (?:stage|step|batch|out)|during decod", re.IGNORECASE), "decode"),
     (re.compile(r"\bprefill (?:task|step|batch|out)|during prefill", re.IGNORECASE), "prefill"),
+)
+_HINTS: tuple[tuple[re.Pattern[str], Phase], ...] = (
+    (re.compile(r"\bprefill\b", re.IGNORECASE), "prefill"),
+    (re.compile(r"\bwarm-?up\b", re.IGNORECASE), "warmup"),
+    (re.compile(r"\bloading (?:the )?(?:model|weights|checkpoint)", re.IGNORECASE), "load"),
 )
 _LOSS = re.compile(r"\bloss\w*\b.{0,40}= ?\w|criterion\(")
 _OUTRANKED: dict[str, frozenset[str]] = {
@@ -65,23 +73,27 @@ def phase_of(
     """
     told = [_as_phase(event.phase or event.rule.phase) for event in (root, *companions)]
     told.append(_from_frames(raised) if raised else "unknown")
-    told += _nearby(log, root)
+    told += _nearby(log, root, _WORDS, 0)
     begun = [
         event
         for event in events
         if event.rule.role == "phase" and event.order <= root.order and not event.line.in_prose
     ]
     told += [_as_phase(event.rule.phase) for event in reversed(begun)][:1]
+    told += _nearby(log, root, _HINTS, 3)
     if _trains(log, root):
         told.append("training_forward")
     plain = [phase for phase in told if phase not in ("unknown", "compile")]
     return plain[0] if plain else "compile" if "compile" in told else "unknown"
 
 
-def _nearby(log: Log, root: Event) -> list[Phase]:
-    """Look for the phase's own word in the message's line and the one after it."""
-    text = " ".join(line.body for line in log.lines[root.order : root.last_order + 2] if not line.in_prose)
-    return [phase for word, phase in _WORDS if word.search(text)]
+def _nearby(
+    log: Log, root: Event, words: Sequence[tuple[re.Pattern[str], Phase]], before: int
+) -> list[Phase]:
+    """Look for a phase's own word in the message's line, the one after it and some before."""
+    lines = log.lines[max(0, root.order - before) : root.last_order + 2]
+    text = " ".join(line.body for line in lines if not line.in_prose)
+    return [phase for word, phase in words if word.search(text)]
 
 
 def _trains(log: Log, root: Event) -> bool:
@@ -96,8 +108,13 @@ def _from_frames(raised: Raised) -> Phase:
     seen: list[Phase] = []
     if any(_LOSS.search(frame.source) for frame in raised.frames):
         seen.append("training_forward")
-    for frame in reversed(raised.frames):
-        seen += [phase for pattern, phase in _SOURCES if pattern.search(frame.source)]
+    for depth, frame in enumerate(reversed(raised.frames)):
+        seen += [
+            phase
+            for pattern, phase in _SOURCES
+            # Inputs are moved to the card in outer frames of every run.
+            if pattern.search(frame.source) and (phase != "load" or depth < _INNERMOST)
+        ]
         for pattern, phase in _COMPILED:
             if pattern.search(f"{frame.file} {frame.function}"):
                 seen.append(phase)

@@ -286,8 +286,20 @@ def _raised_at(log: Log, event: Event) -> Raised | None:
 
 
 def raised_with(log: Log, event: Event) -> Raised | None:
-    """Return the traceback that ends in this event, if it ends one."""
-    return _raised_at(log, event)
+    """Return the traceback that ends in this event, or that is printed right below it."""
+    return _raised_at(log, event) or _raised_below(log, event)
+
+
+def _raised_below(log: Log, event: Event) -> Raised | None:
+    """Some loggers print the message first and its traceback after it."""
+    for stream in log.streams:
+        if stream.name != event.stream:
+            continue
+        for raised in stream.raised:
+            gap = stream.lines[raised.first].order - event.last_order
+            if raised.frames and 0 < gap <= 2:
+                return raised
+    return None
 
 
 def _unknown_exceptions(log: Log, run: _Run) -> list[tuple[Raised, Line]]:

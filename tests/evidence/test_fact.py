@@ -24,7 +24,7 @@ def fact_rule(*patterns: Pattern, code: str = "FA901", **fields: str) -> Rule:
     return rule(*patterns, anchors=["gizmo"], **{**base, **fields})
 
 
-MODEL = fact_rule(pattern("gizmo model=(?P<model>[^ ]+)", captures={"model": "text"}))
+MODEL = fact_rule(pattern(r"gizmo model=(?P<model>\S+)", captures={"model": "text"}))
 
 
 def test_a_fact_names_value_file_line_and_rule() -> None:
@@ -60,14 +60,14 @@ def test_a_setting_left_open_is_no_fact(written: str) -> None:
 @pytest.mark.parametrize(("quality", "sure"), [("exact", 0.97), ("partial", 0.7), ("paraphrase", 0.5)])
 def test_a_looser_wording_makes_a_less_sure_fact(quality: str, sure: float) -> None:
     one = fact_rule(
-        pattern("gizmo model=(?P<model>[^ ]+)", captures={"model": "text"}, quality=quality)
+        pattern(r"gizmo model=(?P<model>\S+)", captures={"model": "text"}, quality=quality)
     )
     assert [fact.confidence for fact in facts([one], "gizmo model=tiny")] == [sure]
 
 
 def test_facts_come_in_reading_order() -> None:
     other = fact_rule(
-        pattern("gizmo dtype=(?P<dtype>[^ ]+)", captures={"dtype": "text"}), code="FA900"
+        pattern(r"gizmo dtype=(?P<dtype>\S+)", captures={"dtype": "text"}), code="FA900"
     )
     found = facts([MODEL, other], "gizmo model=a", "gizmo dtype=b", "gizmo model=c")
     assert [(fact.name, fact.value, fact.line) for fact in found] == [
@@ -79,6 +79,6 @@ def test_facts_come_in_reading_order() -> None:
 
 def test_a_failure_rule_gives_no_facts() -> None:
     one = rule(
-        pattern("gizmo model=(?P<kernel>[^ ]+)", captures={"kernel": "text"}), anchors=["gizmo"]
+        pattern(r"gizmo model=(?P<kernel>\S+)", captures={"kernel": "text"}), anchors=["gizmo"]
     )
     assert facts([one], "gizmo model=tiny") == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from oortriage.api import Analyzer
 from oortriage.intake import window
 from oortriage.intake.window import Anchors, Gate, Stretch, keep
+from oortriage.scoring.case import load_cases
 
 EVENTS = ("out of resource: ", "CUDA out of memory", "Killed process")
 FACTS = ("NVIDIA H200", "torch==")
@@ -374,3 +376,25 @@ def test_a_log_over_the_limit_by_one_byte_still_keeps_both_ends() -> None:
 def test_a_caller_may_give_a_large_log_as_one_chunk() -> None:
     data = filler(3 * MIB, 4) + b"\nCUDA out of memory\n" + filler(2 * MIB, 6)
     assert keep(iter([data]), GATE) == keep(chunked(data, 10_007), GATE)
+
+
+def test_a_log_buried_in_megabytes_gets_the_verdict_it_gets_alone(
+    analyzer: Analyzer, fixtures: Path
+) -> None:
+    around = (b"DEBUG heartbeat of a supervisor that has nothing to say" + b"." * 900 + b"\n") * 1600
+    above = around.count(b"\n")
+    cases = load_cases(fixtures)
+    for case in cases[:: len(cases) // 8]:
+        data = case.path.read_bytes()
+        if data.startswith((b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff")):
+            continue
+        alone, buried = analyzer.text(data), analyzer.text(around + data + b"\n" + around)
+        assert (buried.code, buried.resource, buried.cause, buried.numbers) == (
+            alone.code,
+            alone.resource,
+            alone.cause,
+            alone.numbers,
+        ), case.name
+        assert [(one.line - above, one.column, one.text) for one in buried.evidence] == [
+            (one.line, one.column, one.text) for one in alone.evidence
+        ], case.name
