@@ -24,6 +24,8 @@ ROUNDING = 50 * MIB
 UNEXPLAINED = 2.5 * GIB
 
 _PROCESS = re.compile(r"Process (\d+) has ([\d.]+ ?[KMGT]?i?B(?:ytes)?) memory in use")
+#: ``nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv``
+_SMI_ROW = re.compile(r"(?m)^(\d+), ([^,\n]{1,200}), (\d+) MiB$")
 _UNIFIED = re.compile(r"GB10|DGX Spark|Jetson|Orin|Thor|Strix Halo|Ryzen AI Max|GH200", re.IGNORECASE)
 
 
@@ -111,7 +113,7 @@ def examine(case: Case) -> Finding:
         finding.cause, reason = decide(case, figures)
         if companion and finding.cause in ("capacity", ""):
             finding.cause = companion
-        elif finding.cause == "capacity":
+        elif finding.cause == "capacity" and figures.allocated != 0:
             finding.cause = _by_phase(case)
     finding.summary = _summary(case, figures, reason)
     if figures.requested is None and finding.cause not in ("startup_budget", "other_process_released"):
@@ -129,6 +131,10 @@ def decide(case: Case, figures: Figures) -> tuple[str, str]:
         The cause (``capacity`` when nothing more special fits) and one sentence.
     """
     wanted, total, free = figures.requested, figures.capacity, figures.free
+    if wanted is None or free is None:
+        held = held_by_others(case)
+        if held and held > 5 * (wanted or 0):
+            return "other_process", f"nvidia-smi in the log lists {format_bytes(held)} held by other processes"
     if wanted is None:
         return "capacity", ""
     if wanted >= SENTINEL_BYTES or (total and wanted > ABSURD * total):
@@ -162,6 +168,23 @@ def decide(case: Case, figures: Figures) -> tuple[str, str]:
             return verdict
     short = wanted - free
     return "capacity", f"{format_bytes(int(short))} short: {format_bytes(int(wanted))} wanted, {format_bytes(int(free))} free"
+
+
+def held_by_others(case: Case) -> int:
+    """Add up what an ``nvidia-smi`` listing in the log gives to processes other than the failed one.
+
+    The failed process is the one whose command names the script of the traceback; without it nothing
+    can be said, and 0 comes back.
+    """
+    script = case.raised.frames[0].file.replace("\\", "/").rpartition("/")[2] if case.raised and case.raised.frames else ""
+    rows = [
+        (name, int(size) * MIB)
+        for stream in case.log.streams
+        for _, name, size in _SMI_ROW.findall(stream.text)
+    ]
+    if not script or not any(script in name for name, _ in rows):
+        return 0
+    return sum(size for name, size in rows if script not in name)
 
 
 def _free_enough(figures: Figures, wanted: float, free: float) -> tuple[str, str]:
@@ -201,7 +224,7 @@ def _someone_else(figures: Figures, wanted: float, total: float) -> tuple[str, s
 
 
 def _is_unified(case: Case) -> bool:
-    return bool(_UNIFIED.search(case.facts.text("gpu")))
+    return bool(_UNIFIED.search(case.facts.text("gpu"))) or case.text_has(r"(?i)unified memory")
 
 
 def _by_phase(case: Case) -> str:

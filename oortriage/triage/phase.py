@@ -35,6 +35,7 @@ _SOURCES: tuple[tuple[re.Pattern[str], Phase], ...] = (
     (re.compile(r"\.to\((?:device|[\"']cuda|\w+\.device)|\.cuda\(|from_pretrained\("), "load"),
 )
 _INNERMOST = 5
+_RERAISED_WITHIN = 60
 _COMPILED = tuple((re.compile(pattern), phase) for pattern, phase in _FRAMES)
 _TRAINS = re.compile(
     r"\b(?:epoch|step|iter(?:ation)?)s?\b[\s:=\[/]*\d.{0,80}\b(?:loss|lr|grad)|\bloss[ :=]+[\d.]|"
@@ -74,6 +75,7 @@ def phase_of(
     told = [_as_phase(event.phase or event.rule.phase) for event in (root, *companions)]
     told.append(_from_frames(raised) if raised else "unknown")
     told += _nearby(log, root, _WORDS, 0)
+    told += [_from_frames(one) for one in _just_before(log, root)]
     begun = [
         event
         for event in events
@@ -94,6 +96,17 @@ def _nearby(
     lines = log.lines[max(0, root.order - before) : root.last_order + 2]
     text = " ".join(line.body for line in lines if not line.in_prose)
     return [phase for word, phase in words if word.search(text)]
+
+
+def _just_before(log: Log, root: Event) -> list[Raised]:
+    """List the tracebacks that end shortly before the root: the outer part of a re-raised one."""
+    return [
+        raised
+        for stream in log.streams
+        if stream.name == root.stream
+        for raised in stream.raised
+        if 0 < root.order - stream.lines[raised.last].order <= _RERAISED_WITHIN
+    ]
 
 
 def _trains(log: Log, root: Event) -> bool:
