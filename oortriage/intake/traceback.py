@@ -52,7 +52,10 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class Raised(msgspec.Struct, frozen=True):
-    """An exception at the end of a traceback. ``first`` and ``last`` index the stream's lines."""
+    """An exception at the end of a traceback; ``type`` is empty where its line is cut off.
+
+    ``first`` and ``last`` index the stream's lines.
+    """
 
     type: str
     message: str
@@ -140,7 +143,7 @@ def _one(
                 frames[-1] = msgspec.structs.replace(frames[-1], source=stripped)
             after_frame = False
         elif _HEAD.search(body) or _CHAIN.match(stripped):
-            return None, index
+            break
         elif found := _EXCEPTION.match(stripped):
             line.kind = Kind.EXCEPTION
             message = (found["message"] or "").strip()
@@ -152,6 +155,9 @@ def _one(
         elif _is_code(body):
             line.kind = Kind.CODE
         else:
-            return None, index
+            break
         index += 1
-    return None, index
+    if not frames:
+        return None, index
+    # The exception's own line is missing, but where it happened is known.
+    return Raised("", "", tuple(frames), first, index - 1, chain), index

@@ -176,7 +176,8 @@ def held_by_others(case: Case) -> int:
     The failed process is the one whose command names the script of the traceback; without it nothing
     can be said, and 0 comes back.
     """
-    script = case.raised.frames[0].file.replace("\\", "/").rpartition("/")[2] if case.raised and case.raised.frames else ""
+    frames = next((one.frames for stream in case.log.streams for one in stream.raised if one.frames), ())
+    script = frames[0].file.replace("\\", "/").rpartition("/")[2] if frames else ""
     rows = [
         (name, int(size) * MIB)
         for stream in case.log.streams

@@ -17,7 +17,7 @@ _FRAMES: tuple[tuple[str, Phase], ...] = (
     (r"cuda_graph_runner|cudagraph_utils| (?:capture_model|_capture_cudagraphs|capture_one_batch_size|init_device_graphs)$", "graph_capture"),
     (r" (?:profile_run|determine_available_memory|determine_num_available_blocks|profile_cudagraph_memory|profile_num_available_blocks|init_device)$", "profile"),
     (r" (?:initialize_kv_cache|initialize_from_config|_initialize_kv_caches|init_memory_pool|_allocate_kv_cache|initialize_cache|_init_cache|get_kv_cache_configs?|_allocate_kv_cache_tensors)$", "kv_init"),
-    (r" (?:load_model|load_weights|from_pretrained|load_state_dict|create_weights|_load_model_and_tokenizer|load_checkpoint|_load_from_state_dict|restore_location)$|torch[/\\]serialization|module\.py (?:to|convert|cuda|_apply)$", "load"),
+    (r" (?:_?load_(?:model|weights?|state_dict|checkpoint|pretrained)\w*|from_pretrained|create_weights|_load_from_state_dict|restore_location)$|torch[/\\]serialization|module\.py (?:to|convert|cuda|_apply)$", "load"),
     (r"autograd[/\\]| (?:\w*_)?backward(?:_\w*)?$|_engine_run_backward", "training_backward"),
     (r"optim[/\\]|adamw?\.py| (?:optimizer_step|_init_group)$", "optimizer"),
     (r" (?:\w*decode\w*|sample_tokens)$", "decode"),
@@ -49,7 +49,7 @@ _WORDS: tuple[tuple[re.Pattern[str], Phase], ...] = (
 _HINTS: tuple[tuple[re.Pattern[str], Phase], ...] = (
     (re.compile(r"\bprefill\b", re.IGNORECASE), "prefill"),
     (re.compile(r"\bwarm-?up\b", re.IGNORECASE), "warmup"),
-    (re.compile(r"\bloading (?:the )?(?:model|weights|checkpoint)", re.IGNORECASE), "load"),
+    (re.compile(r"\bloading:? (?:the )?(?:model|weights|checkpoint)|failed to load '", re.IGNORECASE), "load"),
 )
 _LOSS = re.compile(r"\bloss\w*\b.{0,40}= ?\w|criterion\(")
 _OUTRANKED: dict[str, frozenset[str]] = {
@@ -73,9 +73,11 @@ def phase_of(
     ``compile`` speaks last: kernels are compiled in the middle of every other phase.
     """
     told = [_as_phase(event.phase or event.rule.phase) for event in (root, *companions)]
-    told.append(_from_frames(raised) if raised else "unknown")
+    framed = _from_frames(raised) if raised else "unknown"
+    told.append(framed)
     told += _nearby(log, root, _WORDS, 0)
-    told += [_from_frames(one) for one in _just_before(log, root)]
+    if framed == "unknown":
+        told += [_from_frames(one) for one in _just_before(log, root)]
     begun = [
         event
         for event in events
@@ -121,12 +123,13 @@ def _from_frames(raised: Raised) -> Phase:
     seen: list[Phase] = []
     if any(_LOSS.search(frame.source) for frame in raised.frames):
         seen.append("training_forward")
+    # A frame of the user's script may do everything in one line; then only inner frames tell.
+    traced = any("_dynamo" in frame.file for frame in raised.frames)
     for depth, frame in enumerate(reversed(raised.frames)):
         seen += [
             phase
             for pattern, phase in _SOURCES
-            # Inputs are moved to the card in outer frames of every run.
-            if pattern.search(frame.source) and (phase != "load" or depth < _INNERMOST)
+            if pattern.search(frame.source) and (depth < _INNERMOST or not (traced or phase == "load"))
         ]
         for pattern, phase in _COMPILED:
             if pattern.search(f"{frame.file} {frame.function}"):

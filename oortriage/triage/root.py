@@ -314,7 +314,8 @@ def _unknown_exceptions(log: Log, run: _Run) -> list[tuple[Raised, Line]]:
         for raised in stream.raised:
             line = stream.lines[raised.last]
             if (
-                run.first <= line.order < run.last
+                raised.type
+                and run.first <= line.order < run.last
                 and line.order not in known
                 and not _WRAPPING_TYPES.search(raised.type)
                 and not line.in_prose
