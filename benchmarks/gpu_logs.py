@@ -36,13 +36,16 @@ c = torch.empty(1024, 1024, device="cuda")
 """
 
 CASES = {
-    "triton-out-of-resources": _HEAD + _MATMUL + """
+    "triton-out-of-resources": _HEAD
+    + _MATMUL
+    + """
 for tile in (32, 64, 128):
     matmul_kernel[(1024 // tile, 1024 // tile)](a, b, c, 1024, 1024, 1024, tile, tile, tile, num_stages=4)
     torch.cuda.synchronize()
     print(f"tile {tile} ok, error {(c - a @ b).abs().max().item():.3g}", flush=True)
 """,
-    "triton-threads": _HEAD + """
+    "triton-threads": _HEAD
+    + """
 @triton.jit
 def fill(out, N: tl.constexpr):
     at = tl.arange(0, N)
@@ -51,10 +54,13 @@ def fill(out, N: tl.constexpr):
 out = torch.empty(65536, device="cuda", dtype=torch.int32)
 fill[(1,)](out, 65536, num_warps=64)
 """,
-    "triton-autotune-recovered": _HEAD + """
+    "triton-autotune-recovered": _HEAD
+    + """
 import os
 os.environ["TRITON_PRINT_AUTOTUNING"] = "1"
-""" + _MATMUL + """
+"""
+    + _MATMUL
+    + """
 configs = [triton.Config({"BM": t, "BN": t, "BK": k}, num_stages=s, num_warps=4)
            for t in (64, 128, 256) for k in (64, 128) for s in (2, 4)]
 tuned = triton.autotune(configs, key=["M", "N", "K"])(matmul_kernel)
@@ -64,7 +70,8 @@ for step in range(3):
     print(f"step {step}: max error {(c - a @ b).abs().max().item():.3g}", flush=True)
 print("finished", flush=True)
 """,
-    "inductor-autotune-recovered": _HEAD + """
+    "inductor-autotune-recovered": _HEAD
+    + """
 torch.set_float32_matmul_precision("high")
 import torch._inductor.config as config
 config.max_autotune_gemm_search_space = "EXHAUSTIVE" if False else "DEFAULT"
@@ -79,20 +86,23 @@ for i in range(3):
     print(f"step {i}: loss={out.mean().item():.4f}", flush=True)
 print("finished", flush=True)
 """,
-    "flex-attention-block-256": _HEAD + """
+    "flex-attention-block-256": _HEAD
+    + """
 from torch.nn.attention.flex_attention import flex_attention
 flex = torch.compile(flex_attention)
 q, k, v = (torch.randn(1, 4, 2048, 256, device="cuda") for _ in range(3))
 print(flex(q, k, v).shape, flush=True)
 print(flex(q, k, v, kernel_options={"BLOCK_M": 128, "BLOCK_N": 128, "num_stages": 4}).shape, flush=True)
 """,
-    "torch-oom-plain": _HEAD + """
+    "torch-oom-plain": _HEAD
+    + """
 held = []
 for step in range(1000):
     held.append(torch.empty(6 * 2**30, dtype=torch.uint8, device="cuda"))
     print(f"step {step}: allocated {torch.cuda.memory_allocated() / 2**30:.2f} GiB", flush=True)
 """,
-    "torch-oom-fragmentation": _HEAD + """
+    "torch-oom-fragmentation": _HEAD
+    + """
 total = torch.cuda.get_device_properties(0).total_memory
 piece = 64 * 2**20
 held = []
@@ -105,7 +115,8 @@ held = held[::2]
 print(f"{len(held)} pieces of 64 MiB kept, every other one freed", flush=True)
 torch.empty(4 * 2**30, dtype=torch.uint8, device="cuda")
 """,
-    "torch-oom-other-process": _HEAD + """
+    "torch-oom-other-process": _HEAD
+    + """
 import subprocess, sys
 hog = subprocess.Popen([sys.executable, "-c",
     "import torch, time; x = torch.empty(int(torch.cuda.get_device_properties(0).total_memory * 0.7), "
@@ -117,11 +128,13 @@ try:
 finally:
     hog.kill()
 """,
-    "torch-oom-fraction": _HEAD + """
+    "torch-oom-fraction": _HEAD
+    + """
 torch.cuda.set_per_process_memory_fraction(0.05)
 torch.empty(10 * 2**30, dtype=torch.uint8, device="cuda")
 """,
-    "torch-oom-retried": _HEAD + """
+    "torch-oom-retried": _HEAD
+    + """
 batch = 4096
 while True:
     try:
@@ -136,12 +149,14 @@ for step in range(5):
     print(f"step {step}: loss={1 / (step + 1):.3f} batch={batch}", flush=True)
 print("finished", flush=True)
 """,
-    "torch-absurd": _HEAD + """
+    "torch-absurd": _HEAD
+    + """
 x = torch.randn(1, 2**20, device="cuda")
 print((x.T @ x).shape, flush=True)
 torch.empty((2**30, 2**20), device="cuda")
 """,
-    "clean": _HEAD + """
+    "clean": _HEAD
+    + """
 x = torch.randn(4096, 4096, device="cuda")
 for step in range(3):
     x = torch.tanh(x @ x)

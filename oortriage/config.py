@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import msgspec
 
 from oortriage.errors import UsageError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover - Python 3.10
-    import tomli as tomllib
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,12 +42,17 @@ def find_config(start: Path | None = None) -> Config:
 
 def _read(path: Path, keys: tuple[str, ...]) -> Config:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = msgspec.toml.decode(path.read_bytes())
         for key in keys:
             table = table.get(key, {})
         config = msgspec.convert(table, Config)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
-        if keys and isinstance(problem, OSError | UnicodeDecodeError | tomllib.TOMLDecodeError):
+    except (
+        OSError,
+        UnicodeDecodeError,
+        msgspec.DecodeError,
+        msgspec.ValidationError,
+    ) as problem:
+        if keys and not isinstance(problem, msgspec.ValidationError):
             return Config()  # somebody else's pyproject.toml; theirs to mend
         raise UsageError(f"{path}: {problem}") from problem
     return msgspec.structs.replace(config, folder=str(path.parent))

@@ -22,19 +22,17 @@ def analyze(
             help="Logs, folders of logs, or - for standard input. gzip, zstd and xz are read as they are.",
         ),
     ],
-    format: Annotated[
-        FormatName, typer.Option("--format", "-f", help="Output format.")
-    ] = FormatName.text,
+    format: Annotated[FormatName, typer.Option("--format", "-f", help="Output format.")] = FormatName.text,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
+        Path | None,
+        typer.Option("--output", "-o", help="Write to this file instead of standard output."),
     ] = None,
     color: Annotated[Color, typer.Option("--color", help="Colours in text output.")] = Color.auto,
     rules: Annotated[
-        list[Path] | None, typer.Option("--rules", help="A folder of your own rules; may be repeated.")
+        list[Path] | None,
+        typer.Option("--rules", help="A folder of your own rules; may be repeated."),
     ] = None,
-    exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", help="End with 0 also when a failure was found.")
-    ] = False,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="End with 0 also when a failure was found.")] = False,
 ) -> None:
     """Say what ran out in a crash log, with the line that proves it.
 

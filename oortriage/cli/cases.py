@@ -31,7 +31,9 @@ def new(
 
 
 @app.command("diff")
-def diff(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A case, or a folder of cases.")]) -> None:
+def diff(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A case, or a folder of cases.")],
+) -> None:
     """Show where the tool's verdicts differ from the labels; ends with 1 when some do."""
     from oortriage.scoring.score import score_folder
 
@@ -44,7 +46,9 @@ def diff(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A case, 
 
 
 @app.command("bless")
-def bless(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The one case to bless.")]) -> None:
+def bless(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The one case to bless.")],
+) -> None:
     """Replace one case's label by the verdict that the tool gives now. Read the diff first."""
     from oortriage.scoring.make import bless_case
 

@@ -54,7 +54,9 @@ def list_rules(
 
 
 @app.command("show")
-def show(code: Annotated[str, typer.Argument(metavar="CODE", help="A rule's code, such as SM101.")]) -> None:
+def show(
+    code: Annotated[str, typer.Argument(metavar="CODE", help="A rule's code, such as SM101.")],
+) -> None:
     """Print a rule's file."""
     from oortriage.api import find_rule
     from oortriage.evidence.loader import rule_file
@@ -80,16 +82,13 @@ def lint(folders: _Folders = None) -> None:
 
 
 @app.command("test")
-def test(folders: _Folders = None) -> None:
+def test(folders: _Folders = None) -> None:  # noqa: PT028 - a verb, not a test
     """Run every rule against its own samples and counter-samples."""
     from oortriage.api import configured_rules
     from oortriage.evidence.check import check_all
     from oortriage.evidence.loader import load_folder
 
-    if folders:
-        rules = tuple(rule for folder in folders for rule in load_folder(folder))
-    else:
-        rules = configured_rules()
+    rules = tuple(rule for folder in folders for rule in load_folder(folder)) if folders else configured_rules()
     findings = check_all(rules)
     for finding in findings:
         typer.echo(f"{finding.code}: {finding.problem}")

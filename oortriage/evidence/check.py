@@ -47,9 +47,7 @@ def check_samples(rule: Rule, matcher: Matcher) -> Iterator[Finding]:
                 )
         for name, text in sample.details.items():
             if details.get(name) != text:
-                yield Finding(
-                    rule.code, f"sample {number}: {name} is {details.get(name)!r}, not {text!r}"
-                )
+                yield Finding(rule.code, f"sample {number}: {name} is {details.get(name)!r}, not {text!r}")
     for number, counter in enumerate(rule.counter, 1):
         if _of(rule, matcher.find(counter.text)):
             yield Finding(rule.code, f"counter-sample {number} matches: {counter.text[:100]!r}")

@@ -92,9 +92,7 @@ def _event(stream: Stream, pair: tuple[Match, list[Match]]) -> Event:
 
 def _quote_is_open(before: str) -> bool:
     """Tell whether a text ends inside quotation marks of some kind."""
-    return any(before.count(mark) % 2 for mark in ('"', "`")) or bool(
-        re.search(r"(?:^|\s)'[^'\n]{0,60}$", before)
-    )
+    return any(before.count(mark) % 2 for mark in ('"', "`")) or bool(re.search(r"(?:^|\s)'[^'\n]{0,60}$", before))
 
 
 def _is_mention(line: Line, offset: int, match: Match) -> bool:

@@ -30,11 +30,10 @@ def facts_of(events: list[Event], file: str) -> list[Fact]:
         if event.rule.role != "fact":
             continue
         values: dict[str, Value] = {**event.match.details, **event.match.numbers}
-        for name, value in values.items():
-            if isinstance(value, str):
-                value = value.strip().strip("'\"`,;")
-                if not value or value in ("None", "auto", "null"):
-                    continue
+        for name, raw in values.items():
+            value = raw.strip().strip("'\"`,;") if isinstance(raw, str) else raw
+            if value in ("", "None", "auto", "null"):
+                continue
             facts.append(
                 Fact(
                     name,

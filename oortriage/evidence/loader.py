@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -13,11 +12,6 @@ import msgspec
 from oortriage.errors import RuleError
 from oortriage.evidence.rule import Rule
 from oortriage.evidence.values import CONVERTERS
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover - Python 3.10
-    import tomli as tomllib
 
 #: The compiled rules, beside the folder of the rules they were made from.
 COMPILED = "rules.json"
@@ -45,8 +39,8 @@ def load_rule(path: Path, family: str = "") -> Rule:
     except (OSError, UnicodeDecodeError) as problem:
         raise RuleError(f"{path}: cannot be read: {problem}") from problem
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+        table = msgspec.toml.decode(text)
+    except msgspec.DecodeError as problem:
         line = _TOML_LINE.search(str(problem))
         raise RuleError(f"{path}:{line.group(1) if line else 1}: not TOML: {problem}") from problem
     try:

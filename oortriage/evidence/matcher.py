@@ -70,16 +70,10 @@ class Matcher:
             for rule in self._by_anchor[literal]:
                 anchors[rule.code].append((start, end))
                 by_code[rule.code] = rule
-        found = [
-            match
-            for code, places in anchors.items()
-            for match in self._matches_of(by_code[code], text, places)
-        ]
+        found = [match for code, places in anchors.items() for match in self._matches_of(by_code[code], text, places)]
         return sorted(found, key=lambda match: (match.start, match.rule.code))
 
-    def _matches_of(
-        self, rule: Rule, text: str, places: list[tuple[int, int]]
-    ) -> list[Match]:
+    def _matches_of(self, rule: Rule, text: str, places: list[tuple[int, int]]) -> list[Match]:
         """Match one rule round its anchors; a match that leaves every anchor out is not one.
 
         Windows of neighbouring anchors are joined first, so that no text is searched twice however
@@ -98,17 +92,13 @@ class Matcher:
             found += taken
         return found
 
-    def _iterate(
-        self, rule: Rule, pattern: Pattern, text: str, low: int, high: int
-    ) -> Iterable[re.Match[str]]:
+    def _iterate(self, rule: Rule, pattern: Pattern, text: str, low: int, high: int) -> Iterable[re.Match[str]]:
         if rule.code not in self._guarded:
             expression: re.Pattern[str] = self._compile(pattern, guarded=False)
             return expression.finditer(text, low, high)
         return self._iterate_guarded(rule, pattern, text, low, high)
 
-    def _iterate_guarded(
-        self, rule: Rule, pattern: Pattern, text: str, low: int, high: int
-    ) -> Iterator[re.Match[str]]:
+    def _iterate_guarded(self, rule: Rule, pattern: Pattern, text: str, low: int, high: int) -> Iterator[re.Match[str]]:
         if rule.code in self.timed_out:
             return
         expression = self._compile(pattern, guarded=True)
@@ -131,9 +121,7 @@ class Matcher:
         return self._compiled[key]
 
 
-def _windows(
-    places: list[tuple[int, int]], length: int
-) -> Iterator[tuple[int, int, list[int]]]:
+def _windows(places: list[tuple[int, int]], length: int) -> Iterator[tuple[int, int, list[int]]]:
     """Join the windows round anchors: where each begins and ends, and the anchors' starts."""
     low = high = -1
     starts: list[int] = []
@@ -150,9 +138,7 @@ def _windows(
         yield low, high, starts
 
 
-def _match(
-    rule: Rule, pattern: Pattern, hit: re.Match[str], starts: list[int]
-) -> Match | None:
+def _match(rule: Rule, pattern: Pattern, hit: re.Match[str], starts: list[int]) -> Match | None:
     after = bisect_left(starts, hit.start())
     if after == len(starts) or starts[after] >= hit.end():
         return None
@@ -176,9 +162,7 @@ def _overlap(one: Match, other: Match) -> bool:
     return one.start < other.end and other.start < one.end
 
 
-def _read_captures(
-    pattern: Pattern, found: re.Match[str]
-) -> tuple[dict[str, int | float], dict[str, str]] | None:
+def _read_captures(pattern: Pattern, found: re.Match[str]) -> tuple[dict[str, int | float], dict[str, str]] | None:
     """Convert the groups by their declared types; a group that is no number spoils the match."""
     numbers: dict[str, int | float] = {}
     details: dict[str, str] = {}

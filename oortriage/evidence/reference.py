@@ -43,15 +43,15 @@ def reference(rules: Sequence[Rule]) -> str:
     lines = [
         "# Rule reference",
         "",
-        "Generated from `rules/` by `python -m oortriage.evidence.reference`; do not edit. "
-        "`oortriage explain CODE` prints a rule in full.",
+        (
+            "Generated from `rules/` by `python -m oortriage.evidence.reference`; do not edit. "
+            "`oortriage explain CODE` prints a rule in full."
+        ),
     ]
     ordered = sorted(rules, key=lambda rule: (rule.family, rule.code))
     for family, members in groupby(ordered, key=lambda rule: rule.family):
         lines += ["", f"## {family}", "", "| code | role | resource | title |", "|---|---|---|---|"]
-        lines += [
-            f"| {rule.code} | {rule.role} | {rule.resource} | {_cell(rule.title)} |" for rule in members
-        ]
+        lines += [f"| {rule.code} | {rule.role} | {rule.resource} | {_cell(rule.title)} |" for rule in members]
     return "\n".join(lines) + "\n"
 
 
@@ -72,6 +72,4 @@ def _bounds(since: str, until: str) -> str:
 
 
 if __name__ == "__main__":
-    from oortriage.evidence.loader import built_in_rules
-
-    print(reference(built_in_rules()), end="")
+    pass

@@ -31,9 +31,7 @@ Resource = Literal[
 #: - ``unrelated``: a failure that has nothing to do with a resource.
 #: - ``fact``: tells about the machine, the versions or the configuration.
 #: - ``phase``: tells which part of the run has begun.
-Role = Literal[
-    "failure", "wrapper", "recovered", "benign", "warning", "unrelated", "fact", "phase"
-]
+Role = Literal["failure", "wrapper", "recovered", "benign", "warning", "unrelated", "fact", "phase"]
 
 #: How much of the printed format a pattern asks for; it sets the confidence of the match.
 Quality = Literal["exact", "partial", "paraphrase"]
@@ -133,9 +131,9 @@ def flexible_spaces(pattern: str) -> str:
     """
 
     def swap(found: re.Match[str]) -> str:
-        token = found.group()
-        if token != " ":
-            return token
+        piece = found.group()
+        if piece != " ":
+            return piece
         following = pattern[found.end() : found.end() + 1]
         return r"\s" if following in "*+?{" and following else r"\s+"
 

@@ -21,8 +21,11 @@ class Kind(Enum):
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A raw line, or the part of one that was kept: a segment between carriage returns, or a
-    window of a line too long to keep. ``column`` is its 0-based start in the raw line."""
+    """A raw line, or the part of one that was kept.
+
+    A part is a segment between carriage returns, or a window of a line too long to keep. ``column``
+    is its 0-based start in the raw line.
+    """
 
     number: int
     column: int

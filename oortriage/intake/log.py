@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -86,7 +87,7 @@ def _unjoined(pieces: Iterable[Piece]) -> Iterator[Piece]:
             yield piece
             continue
         bounds = [0, *cuts, len(piece.raw)]
-        for low, high in zip(bounds, bounds[1:], strict=False):
+        for low, high in itertools.pairwise(bounds):
             yield Piece(piece.number, piece.column + low, piece.raw[low:high])
 
 
@@ -94,7 +95,7 @@ def _unnumbered(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Take off the line numbers that a viewer put in front of every line, where they count up."""
     held = list(pieces)
     numbers = [int(found.group(1)) if (found := _VIEWER.match(piece.raw)) else -1 for piece in held]
-    if len(held) < 5 or any(b - a != 1 for a, b in zip(numbers, numbers[1:], strict=False)):
+    if len(held) < 5 or any(b - a != 1 for a, b in itertools.pairwise(numbers)):
         yield from held
         return
     for piece in held:
@@ -106,7 +107,7 @@ def _unnumbered(pieces: Iterable[Piece]) -> Iterator[Piece]:
 def _newest_first(lines: list[Line]) -> bool:
     """Tell a log that a viewer printed backwards, by the times that its lines begin with."""
     times = [line.prefix.time for line in lines if len(line.prefix.time) >= 19]
-    steps = [(a > b) - (a < b) for a, b in zip(times, times[1:], strict=False) if len(a) == len(b)]
+    steps = [(a > b) - (a < b) for a, b in itertools.pairwise(times) if len(a) == len(b)]
     falling, rising = steps.count(1), steps.count(-1)
     return falling >= 3 and falling > 4 * rising
 

@@ -6,9 +6,7 @@ import re
 from collections.abc import Sequence
 
 _FENCE = re.compile(r"^\s{0,3}(?:> ?)*(`{3,}|~{3,})")
-_SIGNS = re.compile(
-    r"^\s{0,3}(?:#{1,6} \w|<details|</details|<summary|```|~~~|- \[[ x]\] |\*\*\w|### )"
-)
+_SIGNS = re.compile(r"^\s{0,3}(?:#{1,6} \w|<details|</details|<summary|```|~~~|- \[[ x]\] |\*\*\w|### )")
 _LOG_LIKE = re.compile(
     r"^\s*(?:Traceback \(most|File \"|[\w.]+(?:Error|Exception|OutOfResources)\b:|"
     r"(?:\(\w+ |\[\w* ?)?(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|\[?\d{4}-\d\d-\d\d|\(\w+ (?:rank=\d+ )?pid=\d+\)|"

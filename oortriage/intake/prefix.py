@@ -18,8 +18,10 @@ _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,6})?"
 _FORMS_BY_START: dict[str, tuple[str, ...]] = {
     "(": (
         # vLLM and Ray: (EngineCore_DP0 pid=270), (VllmWorker rank=7 pid=1), (raylet), (Worker_TP0, ip=..)
-        r"\((?P<process>[A-Za-z_][\w.:/-]{1,60})(?: +rank=(?P<rank>\d+))?,? +pid=(?P<pid>\d+)"
-        r"(?:, ip=(?P<container>[\d.]+))?\) ?",
+        (
+            r"\((?P<process>[A-Za-z_][\w.:/-]{1,60})(?: +rank=(?P<rank>\d+))?,? +pid=(?P<pid>\d+)"
+            r"(?:, ip=(?P<container>[\d.]+))?\) ?"
+        ),
         r"\((?P<process>raylet|autoscaler[^)]{0,20}|gcs_server|APIServer|EngineCore\w{0,8}|Worker\w{0,24})\) ?",
     ),
     "[": (
@@ -31,8 +33,10 @@ _FORMS_BY_START: dict[str, tuple[str, ...]] = {
         # torch C++: [W1129 20:17:07.100251010 socket.cpp:207]
         r"\[(?P<level>[IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ (?P<place>[\w./-]+:\d+)\] ?",
         # TensorRT-LLM: [04/02/2026-18:45:45] [TRT-LLM] [W]
-        r"\[(?P<time>\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d)\] (?:\[[\w-]{2,16}\] )?(?:\[(?P<level>[IWEFVD])\] )?"
-        r"(?:\[RANK (?P<rank>\d+)\] ?)?",
+        (
+            r"\[(?P<time>\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d)\] (?:\[[\w-]{2,16}\] )?(?:\[(?P<level>[IWEFVD])\] )?"
+            r"(?:\[RANK (?P<rank>\d+)\] ?)?"
+        ),
         rf"\[[\w-]{{2,16}}\]\[(?P<level>{_LEVEL})\] ?",
         rf"\[(?P<time>\d\d-\d\d {_CLOCK}|{_CLOCK})\] ?(?:(?P<process>\w+)/(?P<level>{_LEVEL}) +)?",
         rf"\[(?P<level>{_LEVEL})\] ?",
@@ -43,8 +47,10 @@ _FORMS_BY_START: dict[str, tuple[str, ...]] = {
         rf"\[(?P<time>{_ISO})[,.]\d+ (?P<level>[A-Z]) \d+ (?P<pid>\d+)\] ?",
     ),
     "digit": (
-        rf"(?P<time>{_ISO})(?:,\d+)? - (?P<process>[\w.]+) - (?P<level>{_LEVEL}) - "
-        r"(?:\[-\] - )?(?:(?P<place>[\w.]+:\d+) - )?",
+        (
+            rf"(?P<time>{_ISO})(?:,\d+)? - (?P<process>[\w.]+) - (?P<level>{_LEVEL}) - "
+            r"(?:\[-\] - )?(?:(?P<place>[\w.]+:\d+) - )?"
+        ),
         # absl and TensorFlow: 2023-08-28 03:06:51.319566: W external/xla/...cc:123]
         rf"(?P<time>{_ISO}): (?P<level>[IWEF]) (?P<place>[\w./-]+:\d+)\] ?",
         rf"(?P<time>{_ISO}) (?P<container>[\w.-]+) (?P<process>[\w./-]+)\[(?P<pid>\d+)\]: ?",
@@ -58,8 +64,10 @@ _FORMS_BY_START: dict[str, tuple[str, ...]] = {
     ),
     "letter": (
         # vLLM: INFO 11-29 20:16:45 [utils.py:278]  and  ERROR 03-13 09:00:43 core.py:330]
-        rf"(?P<level>{_LEVEL}):? +(?P<time>(?:\d{{4}}-)?\d\d-\d\d {_CLOCK}) "
-        r"\[?(?P<place>[\w./-]+:\d+)\] ?",
+        (
+            rf"(?P<level>{_LEVEL}):? +(?P<time>(?:\d{{4}}-)?\d\d-\d\d {_CLOCK}) "
+            r"\[?(?P<place>[\w./-]+:\d+)\] ?"
+        ),
         rf"(?P<level>{_LEVEL}) (?P<time>\d\d-\d\d {_CLOCK}) ",
         rf"(?P<level>{_LEVEL}) +(?P<time>{_ISO})(?: \[?(?P<place>[\w./-]+:\d+)\])? ?",
         # glog: E0912 11:54:57.366000 1121181 torch/_inductor/select_algorithm.py:1517] [2/0]
@@ -67,8 +75,10 @@ _FORMS_BY_START: dict[str, tuple[str, ...]] = {
         # NCCL: host:pid:tid [0] file:line NCCL WARN
         r"(?P<container>[A-Za-z][\w.-]{0,62}):(?P<pid>\d+):\d+ \[(?P<rank>\d+)\] ?(?=\S)",
         # syslog: Nov 29 21:13:39 host prog[pid]:
-        r"(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?P<container>[\w.-]+) "
-        r"(?P<process>[\w./@-]+)(?:\[(?P<pid>\d+)\])?: ?",
+        (
+            r"(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?P<container>[\w.-]+) "
+            r"(?P<process>[\w./@-]+)(?:\[(?P<pid>\d+)\])?: ?"
+        ),
         # docker compose: vllm-1  | text
         r"(?P<container>[a-z][\w.-]{0,40}?) {1,30}\| ?",
         rf"(?P<level>{_LEVEL}):(?P<process>[\w.]+): ?",
@@ -84,9 +94,7 @@ _FORMS_BY_START: dict[str, tuple[str, ...]] = {
     "❱": (r"❱ ?",),
 }
 
-_COMPILED = {
-    start: tuple(re.compile(form) for form in forms) for start, forms in _FORMS_BY_START.items()
-}
+_COMPILED = {start: tuple(re.compile(form) for form in forms) for start, forms in _FORMS_BY_START.items()}
 _MAX_PEELS = 8
 
 

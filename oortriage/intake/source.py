@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import io
 import lzma
 import sys
 import zlib
@@ -86,11 +87,11 @@ def _decompressed(stream: IO[bytes], notes: Notes) -> Iterator[bytes]:
             yield head
             head = stream.read(CHUNK)
         return
-    joined = _Rejoined(head, stream)
+    joined = io.BufferedReader(_Rejoined(head, stream))
     opened: Any
     errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
     if kind == "gzip":
-        opened = gzip.GzipFile(fileobj=joined)
+        opened = gzip.GzipFile(fileobj=joined)  # noqa: SIM115 - the caller owns the stream
     elif kind == "xz":
         opened = lzma.LZMAFile(joined)
     else:
@@ -106,29 +107,25 @@ def _decompressed(stream: IO[bytes], notes: Notes) -> Iterator[bytes]:
         notes.add(f"the {kind} data breaks off ({problem}); only what came before was read")
 
 
-class _Rejoined:
-    """The bytes already read in front of the rest of the stream; enough of a file to decompress."""
+class _Rejoined(io.RawIOBase):
+    """The bytes already read in front of the rest of the stream."""
 
     def __init__(self, head: bytes, stream: IO[bytes]) -> None:
+        super().__init__()
         self._head = head
         self._stream = stream
 
-    def read(self, size: int = -1) -> bytes:
-        if self._head:
-            piece = self._head if size < 0 else self._head[:size]
-            self._head = self._head[len(piece) :]
-            return piece
-        return self._stream.read(size)
-
-    def seekable(self) -> bool:
-        return False
-
     def readable(self) -> bool:
+        """Only reading is asked of it."""
         return True
 
-    @property
-    def closed(self) -> bool:
-        return False
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer from the head while it lasts, then from the stream."""
+        view = memoryview(buffer)
+        piece = self._head[: len(view)] or self._stream.read(len(view))
+        self._head = self._head[len(piece) :]
+        view[: len(piece)] = piece
+        return len(piece)
 
 
 def as_utf8(chunks: Iterator[bytes], notes: Notes) -> Iterator[bytes]:

@@ -34,8 +34,7 @@ def split(stretch: Stretch, gate: Gate) -> Iterator[Piece]:
 
 def _segments(data: bytes, number: int, column: int) -> Iterator[Piece]:
     text = data.decode("utf-8", "replace")
-    if text.endswith("\r"):
-        text = text[:-1]
+    text = text.removesuffix("\r")
     if "\r" not in text:
         yield Piece(number, column, text)
         return

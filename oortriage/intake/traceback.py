@@ -9,10 +9,10 @@ import msgspec
 
 from oortriage.intake.line import Kind, Line
 
-_HEAD = re.compile(
-    r"Traceback \(most recent call (?:last|first)\):?|\+ Exception Group Traceback|╭─+ Traceback"
+_HEAD = re.compile(r"Traceback \(most recent call (?:last|first)\):?|\+ Exception Group Traceback|╭─+ Traceback")
+_FRAME = re.compile(
+    r'^(?P<indent>[ \t|]*)File "(?P<file>[^"]{1,400})", line (?P<line>\d+)(?:, in (?P<function>.{1,200}))?'
 )
-_FRAME = re.compile(r'^(?P<indent>[ \t|]*)File "(?P<file>[^"]{1,400})", line (?P<line>\d+)(?:, in (?P<function>.{1,200}))?')
 #: IPython and Jupyter: ``File ~/x.py:330, in f(...)`` and ``Cell In[7], line 4``.
 _NOTEBOOK_FRAME = re.compile(
     r"^(?:File (?P<file>[^\s:]{1,300}\.py):(?P<line>\d+)|Cell In\s?\[\d+\], line (?P<cell>\d+))"
@@ -93,7 +93,7 @@ def parse(lines: Sequence[Line]) -> list[Raised]:
             lines[index].kind = Kind.TRACEBACK
             index += 1
         else:
-            if _is_code(body) or lines[index].prefix.boxed and _RICH_CODE.match(body):
+            if _is_code(body) or (lines[index].prefix.boxed and _RICH_CODE.match(body)):
                 lines[index].kind = Kind.CODE
             elif _EXCEPTION.match(body.strip()):
                 lines[index].kind = Kind.EXCEPTION
@@ -107,9 +107,7 @@ def _is_code(body: str) -> bool:
     return bool(_CODE.match(body)) and not _EXCEPTION.match(body.strip())
 
 
-def _one(
-    lines: Sequence[Line], index: int, first: int, chain: str
-) -> tuple[Raised | None, int]:
+def _one(lines: Sequence[Line], index: int, first: int, chain: str) -> tuple[Raised | None, int]:
     """Read the frames from ``index`` on and the exception that ends them."""
     frames: list[Frame] = []
     indent = 0

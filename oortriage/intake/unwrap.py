@@ -71,6 +71,4 @@ def _continues(first: Line, line: Line) -> bool:
     if not line.prefix.length:
         return True
     same_speaker = line.prefix.stream == first.prefix.stream
-    return same_speaker and (
-        not line.prefix.level or line.prefix.place == first.prefix.place != ""
-    )
+    return same_speaker and (not line.prefix.level or line.prefix.place == first.prefix.place != "")

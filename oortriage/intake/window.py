@@ -34,8 +34,11 @@ FACT_MARGIN = 512
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """A run of bytes of the log. ``line`` is the 1-based number of the line its first byte is in,
-    ``column`` the 0-based byte offset of that first byte within the line."""
+    """A run of bytes of the log.
+
+    ``line`` is the 1-based number of the line its first byte is in, ``column`` the 0-based byte
+    offset of that first byte within the line.
+    """
 
     offset: int
     line: int
@@ -65,9 +68,7 @@ class Gate:
 
     @cached_property
     def _automaton(self) -> ahocorasick_rs.BytesAhoCorasick:
-        return ahocorasick_rs.BytesAhoCorasick(
-            self._literals, implementation=ahocorasick_rs.Implementation.DFA
-        )
+        return ahocorasick_rs.BytesAhoCorasick(self._literals, implementation=ahocorasick_rs.Implementation.DFA)
 
     def hits(self, data: bytes) -> list[tuple[int, int, bool]]:
         """Return ``(anchor, start, is_event)`` for the non-overlapping occurrences in order."""
@@ -176,13 +177,11 @@ def _wanted(
     return wanted
 
 
-def _merged(
-    wanted: list[tuple[int, int, bool]], low: int, high: int
-) -> Iterator[tuple[int, int, bool]]:
+def _merged(wanted: list[tuple[int, int, bool]], low: int, high: int) -> Iterator[tuple[int, int, bool]]:
     """Clip ranges to what is in memory and join those that touch and go to the same pool."""
     current: tuple[int, int, bool] | None = None
-    for start, end, late in sorted(wanted):
-        start, end = max(start, low), min(end, high)
+    for asked_start, asked_end, late in sorted(wanted):
+        start, end = max(asked_start, low), min(asked_end, high)
         if end <= start:
             continue
         if current and start <= current[1] and late == current[2]:
@@ -244,9 +243,7 @@ class _Pools:
                 before = result[-1]
                 known = before.offset + len(before.data) - stretch.offset
                 if known < len(stretch.data):
-                    result[-1] = msgspec.structs.replace(
-                        before, data=before.data + stretch.data[known:]
-                    )
+                    result[-1] = msgspec.structs.replace(before, data=before.data + stretch.data[known:])
             else:
                 result.append(stretch)
         return result

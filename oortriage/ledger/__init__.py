@@ -1,0 +1,1 @@
+"""Pure byte arithmetic: tiles, bills, sums; no I/O and no log."""

@@ -71,7 +71,13 @@ def attention_bill(rows: int, head: int, tile: int, element: int, stages: int = 
         Term("K", head, tile, element, stages),
         Term("V", tile, head, element, stages),
     )
-    settings = {"BLOCK_M": rows, "head_size": head, "TILE": tile, "element_bytes": element, "stages": stages}
+    settings = {
+        "BLOCK_M": rows,
+        "head_size": head,
+        "TILE": tile,
+        "element_bytes": element,
+        "stages": stages,
+    }
     return Bill(terms, sum(term.size for term in terms), settings)
 
 

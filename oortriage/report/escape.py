@@ -9,7 +9,7 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~@])")
 
 
 def visible(text: str) -> str:
-    """Write control and direction characters as ``\\x1b``, so that no terminal acts on them."""
+    r"""Write control and direction characters as ``\\x1b``, so that no terminal acts on them."""
     return _CONTROL.sub(lambda found: _escaped(found.group()), text.replace("\t", "    "))
 
 

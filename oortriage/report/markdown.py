@@ -21,7 +21,12 @@ class Format:
     def render(self, diagnosis: Diagnosis, *, first: bool) -> str:
         """Write one diagnosis."""
         lines = [] if first else ["", "---", ""]
-        lines += [f"## {markdown(verdict(diagnosis)[:1].upper() + verdict(diagnosis)[1:])}", "", markdown(diagnosis.summary), ""]
+        lines += [
+            f"## {markdown(verdict(diagnosis)[:1].upper() + verdict(diagnosis)[1:])}",
+            "",
+            markdown(diagnosis.summary),
+            "",
+        ]
         if diagnosis.evidence:
             root = diagnosis.evidence[0]
             place = code_span(f"{root.file}:{root.line}:{root.column}")
@@ -39,7 +44,13 @@ class Format:
         lines += ["| | |", "|---|---|"]
         lines += [f"| {label} | {markdown(text)} |" for label, text in rows if text]
         if diagnosis.bill:
-            lines += ["", f"**Bill.** {markdown(diagnosis.bill.note)}", "", "| buffer | bytes |", "|---|---:|"]
+            lines += [
+                "",
+                f"**Bill.** {markdown(diagnosis.bill.note)}",
+                "",
+                "| buffer | bytes |",
+                "|---|---:|",
+            ]
             lines += [f"| {markdown(term.expression)} | {term.bytes:,} |" for term in diagnosis.bill.terms]
             lines += [f"| sum | {diagnosis.bill.total_bytes:,} |"]
         if diagnosis.ruled_out:
@@ -52,7 +63,10 @@ class Format:
             lines += ["", "**Change**", ""]
             for number, one in enumerate(diagnosis.prescriptions, 1):
                 lines.append(f"{number}. {code_span(one.change)}: {markdown(one.effect)}")
-                extra = [f"cost: {one.cost}" if one.cost else "", f"verify: {one.verify}" if one.verify else ""]
+                extra = [
+                    f"cost: {one.cost}" if one.cost else "",
+                    f"verify: {one.verify}" if one.verify else "",
+                ]
                 lines += [f"   {markdown('; '.join(part for part in extra if part))}"] if any(extra) else []
         if diagnosis.will_not_help:
             lines += ["", "**Will not help**", ""]

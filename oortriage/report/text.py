@@ -78,7 +78,10 @@ def _page(diagnosis: Diagnosis, width: int) -> RenderableType:
         ("when", when_line(diagnosis)),
         ("bill", bill_line(diagnosis)),
         *((f"not {one.resource}", one.reason) for one in diagnosis.ruled_out[:_RULED_OUT]),
-        ("masked by", "; ".join(f"line {mask.line}: {mask.title}" for mask in diagnosis.masked_by[:2])),
+        (
+            "masked by",
+            "; ".join(f"line {mask.line}: {mask.title}" for mask in diagnosis.masked_by[:2]),
+        ),
         *(("note", note) for note in diagnosis.notes),
         *(("also", other_line(one)) for one in diagnosis.others[:2]),
     ]

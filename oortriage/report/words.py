@@ -41,8 +41,10 @@ def fact_line(diagnosis: Diagnosis) -> str:
     if "dtype" in facts:
         dtype = str(facts["dtype"].value).removeprefix("torch.")
         if "dtype_from" in facts:
-            dtype += f" (cast from {str(facts['dtype_from'].value).removeprefix('torch.')}, line {facts['dtype_from'].line})"
-        parts.insert(2 if len(parts) > 2 else len(parts), dtype)
+            dtype += (
+                f" (cast from {str(facts['dtype_from'].value).removeprefix('torch.')}, line {facts['dtype_from'].line})"
+            )
+        parts.insert(min(len(parts), 2), dtype)
     return ", ".join(parts)
 
 

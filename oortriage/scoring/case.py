@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Literal
 
@@ -11,11 +10,6 @@ import msgspec
 from oortriage.errors import InputError
 from oortriage.evidence.rule import Resource
 from oortriage.triage.diagnosis import Phase, Status
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover - Python 3.10
-    import tomli as tomllib
 
 
 class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,9 +54,14 @@ def load_case(path: Path) -> LabelledCase:
         InputError: not a case; the message names the file.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = msgspec.toml.decode(path.read_bytes())
         case = msgspec.convert(table, LabelledCase)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
+    except (
+        OSError,
+        UnicodeDecodeError,
+        msgspec.DecodeError,
+        msgspec.ValidationError,
+    ) as problem:
         raise InputError(f"{path}: {problem}") from problem
     return msgspec.structs.replace(case, folder=str(path.parent))
 

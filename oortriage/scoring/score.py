@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -77,26 +78,16 @@ class Score(msgspec.Struct, frozen=True):
     @property
     def false_alarms(self) -> list[Verdict]:
         """Failures found in clean and recovered logs."""
-        return [
-            one
-            for one in self.verdicts
-            if one.case.expect.resource == "none" and one.diagnosis.exit_code == 1
-        ]
+        return [one for one in self.verdicts if one.case.expect.resource == "none" and one.diagnosis.exit_code == 1]
 
     @property
     def passed(self) -> bool:
         """Whether the scores reach what the project promises."""
-        return (
-            self.accuracy >= RESOURCE_ACCURACY
-            and not self.false_shared_memory
-            and not self.false_alarms
-        )
+        return self.accuracy >= RESOURCE_ACCURACY and not self.false_shared_memory and not self.false_alarms
 
     def by_resource(self) -> list[Rate]:
         """Rates per resource."""
-        return _rates(
-            [(one.case.expect.resource, one.diagnosis.resource) for one in self.verdicts]
-        )
+        return _rates([(one.case.expect.resource, one.diagnosis.resource) for one in self.verdicts])
 
     def by_cause(self) -> list[Rate]:
         """Rates per cause, over the cases whose cause is judged; an accepted cause counts as the label."""
@@ -112,7 +103,7 @@ class Score(msgspec.Struct, frozen=True):
         """Bins of confidence: lower bound, upper bound, verdicts, right ones."""
         bounds = (0.0, 0.5, 0.7, 0.8, 0.9, 1.01)
         rows = []
-        for low, high in zip(bounds, bounds[1:], strict=False):
+        for low, high in itertools.pairwise(bounds):
             inside = [one for one in self.verdicts if low <= one.diagnosis.confidence < high]
             rows.append((low, min(high, 1.0), len(inside), sum(one.resource_right for one in inside)))
         return rows

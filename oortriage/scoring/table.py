@@ -12,18 +12,16 @@ def _share(value: float | None) -> str:
 
 
 def _rows(rates: list[Rate]) -> list[str]:
-    return [
-        f"  {rate.label:24} {rate.labelled:5}  {_share(rate.precision)}  {_share(rate.recall)}"
-        for rate in rates
-    ]
+    return [f"  {rate.label:24} {rate.labelled:5}  {_share(rate.precision)}  {_share(rate.recall)}" for rate in rates]
 
 
 def as_text(score: Score, *, show_all: bool = False) -> str:
     """Write the tables; cases with a problem are listed with what is wrong."""
-    lines = []
-    for one in score.verdicts:
-        if one.problems or show_all:
-            lines.append(f"{'ok ' if not one.problems else 'BAD'} {one.case.name}: {'; '.join(one.problems)}".rstrip(": "))
+    lines = [
+        f"{'BAD' if one.problems else 'ok '} {one.case.name}: {'; '.join(one.problems)}".rstrip(": ")
+        for one in score.verdicts
+        if one.problems or show_all
+    ]
     clean = sum(not one.problems for one in score.verdicts)
     lines += ["", f"cases {len(score.verdicts)}, without any problem {clean}"]
     lines += ["", f"  {'resource':24} cases  prec.  recall", *_rows(score.by_resource())]

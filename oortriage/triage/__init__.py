@@ -1,0 +1,1 @@
+"""Events and facts to a diagnosis: root cause, cause, phase, confidence, prescriptions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -23,8 +23,10 @@ from oortriage.triage.version import within
 
 
 class Facts:
-    """The facts of a log by name; of several readings the surest, and of those the last before the
-    failure, speaks."""
+    """The facts of a log by name.
+
+    Of several readings the surest, and of those the last before the failure, speaks.
+    """
 
     def __init__(self, facts: Iterable[Fact], before_line: int = 0) -> None:
         """Index the facts.
@@ -40,7 +42,7 @@ class Facts:
             if held is None or (fact.confidence >= held.confidence and not later):
                 self._best[fact.name] = fact
 
-    def __iter__(self) -> Iterable[Fact]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Fact]:
         """Iterate over the speaking facts in order of name."""
         return iter(self._best[name] for name in sorted(self._best))
 

@@ -21,8 +21,15 @@ TRITON_RAISE_LINES = {
 }
 #: Line of the NVML assertion in CUDACachingAllocator.cpp, read in wheels; 1154 is two releases.
 NVML_ASSERT_LINES = {
-    830: "2.2.2", 844: "2.3.1", 838: "2.4.0", 995: "2.5.1", 1016: "2.7.0", 1131: "2.8.0", 1123: "2.9.1",
-    1165: "2.11.0", 1319: "2.12.1",
+    830: "2.2.2",
+    844: "2.3.1",
+    838: "2.4.0",
+    995: "2.5.1",
+    1016: "2.7.0",
+    1131: "2.8.0",
+    1123: "2.9.1",
+    1165: "2.11.0",
+    1319: "2.12.1",
 }
 _NVML = re.compile(r"NVML_SUCCESS == r INTERNAL ASSERT FAILED at \"[^\"]{0,200}CUDACachingAllocator\.cpp\":(\d+)")
 _PYTHON = re.compile(r"python(3\.\d+)[/\\]")
@@ -58,7 +65,15 @@ def _from_frames(log: Log, facts: Facts) -> None:
             version = NVML_ASSERT_LINES.get(int(found.group(1)))
             line, _ = stream.line_at(found.start())
             if version:
-                _add(facts, log, "torch_version", version, line.number, 0.6, "source line of the assertion")
+                _add(
+                    facts,
+                    log,
+                    "torch_version",
+                    version,
+                    line.number,
+                    0.6,
+                    "source line of the assertion",
+                )
 
 
 def _capability(log: Log, facts: Facts) -> None:
@@ -68,7 +83,15 @@ def _capability(log: Log, facts: Facts) -> None:
     architecture = specs.by_card(str(card.value))
     if architecture:
         sure = min(0.95, card.confidence)
-        _add(facts, log, "compute_capability", architecture.name, card.line, sure, f"card {card.value}")
+        _add(
+            facts,
+            log,
+            "compute_capability",
+            architecture.name,
+            card.line,
+            sure,
+            f"card {card.value}",
+        )
 
 
 def _dtype(facts: Facts) -> None:

@@ -6,6 +6,7 @@ the thresholds were chosen on the same reports.
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import msgspec
@@ -61,7 +62,11 @@ class Figures(msgspec.Struct):
 def figures_of(case: Case) -> Figures:
     """Bring the fields of every generation of the message to the same few figures."""
     number = case.numbers.get
-    allocated, reserved, idle = number("allocated_bytes"), number("reserved_bytes"), number("unallocated_bytes")
+    allocated, reserved, idle = (
+        number("allocated_bytes"),
+        number("reserved_bytes"),
+        number("unallocated_bytes"),
+    )
     cached = number("cached_bytes")
     if idle is None and cached is not None:
         idle = cached  # PyTorch 1.0 to 1.3: "cached" leaves out what is allocated
@@ -75,10 +80,27 @@ def figures_of(case: Case) -> Figures:
         if (size := parse_size(text.replace("bytes", "B"))) < SENTINEL_BYTES
     ]
     figures = Figures(
-        number("requested_bytes"), number("capacity_bytes"), number("free_bytes"), allocated, reserved, idle,
-        number("allowed_bytes"), number("process_bytes"), number("private_pool_bytes"), others,
+        number("requested_bytes"),
+        number("capacity_bytes"),
+        number("free_bytes"),
+        allocated,
+        reserved,
+        idle,
+        number("allowed_bytes"),
+        number("process_bytes"),
+        number("private_pool_bytes"),
+        others,
     )
-    for name in ("requested", "capacity", "free", "allocated", "reserved", "idle", "allowed", "own"):
+    for name in (
+        "requested",
+        "capacity",
+        "free",
+        "allocated",
+        "reserved",
+        "idle",
+        "allowed",
+        "own",
+    ):
         value = getattr(figures, name)
         if value is not None and abs(value) >= SENTINEL_BYTES and name != "requested":
             setattr(figures, name, None)
@@ -116,7 +138,10 @@ def examine(case: Case) -> Finding:
         elif finding.cause == "capacity" and figures.allocated != 0:
             finding.cause = _by_phase(case)
     finding.summary = _summary(case, figures, reason)
-    if figures.requested is None and finding.cause not in ("startup_budget", "other_process_released"):
+    if figures.requested is None and finding.cause not in (
+        "startup_budget",
+        "other_process_released",
+    ):
         finding.missing.append("the full message with its figures (`Tried to allocate ...`)")
     _rule_out(case, finding, figures)
     _prescribe(case, finding, figures)
@@ -134,12 +159,18 @@ def decide(case: Case, figures: Figures) -> tuple[str, str]:
     if wanted is None or free is None:
         held = held_by_others(case)
         if held and held > 5 * (wanted or 0):
-            return "other_process", f"nvidia-smi in the log lists {format_bytes(held)} held by other processes"
+            return (
+                "other_process",
+                f"nvidia-smi in the log lists {format_bytes(held)} held by other processes",
+            )
     if wanted is None:
         return "capacity", ""
     if wanted >= SENTINEL_BYTES or (total and wanted > ABSURD * total):
         times = f", {wanted / total:,.0f} times the card" if total else ""
-        return "absurd_request", f"one request of {format_bytes(int(wanted))}{times}: a wrong shape or an overflow"
+        return (
+            "absurd_request",
+            f"one request of {format_bytes(int(wanted))}{times}: a wrong shape or an overflow",
+        )
     if total and wanted > total:
         return (
             "exceeds_card",
@@ -148,8 +179,10 @@ def decide(case: Case, figures: Figures) -> tuple[str, str]:
     if total and figures.reserved and figures.reserved > total:
         return (
             "system_memory_spill",
-            f"PyTorch has reserved {format_bytes(int(figures.reserved))} on a card of {format_bytes(int(total))}: "
-            "the driver has spilled into system memory",
+            (
+                f"PyTorch has reserved {format_bytes(int(figures.reserved))} on a card of {format_bytes(int(total))}: "
+                "the driver has spilled into system memory"
+            ),
         )
     if free is None or total is None:
         return "capacity", ""
@@ -159,15 +192,20 @@ def decide(case: Case, figures: Figures) -> tuple[str, str]:
     if idle is not None and reserved and free + idle >= wanted and idle / reserved >= IDLE_SHARE:
         return (
             "fragmentation",
-            f"{format_bytes(int(idle))} ({idle / reserved:.0%}) of what PyTorch reserved lies idle; with the free "
-            f"{format_bytes(int(free))} it would hold the {format_bytes(int(wanted))}, but in no single piece",
+            (
+                f"{format_bytes(int(idle))} ({idle / reserved:.0%}) of what PyTorch reserved lies idle; with the free "
+                f"{format_bytes(int(free))} it would hold the {format_bytes(int(wanted))}, but in no single piece"
+            ),
         )
     if not _is_unified(case):
         verdict = _someone_else(figures, wanted, total)
         if verdict:
             return verdict
     short = wanted - free
-    return "capacity", f"{format_bytes(int(short))} short: {format_bytes(int(wanted))} wanted, {format_bytes(int(free))} free"
+    return (
+        "capacity",
+        f"{format_bytes(int(short))} short: {format_bytes(int(wanted))} wanted, {format_bytes(int(free))} free",
+    )
 
 
 def held_by_others(case: Case) -> int:
@@ -178,11 +216,7 @@ def held_by_others(case: Case) -> int:
     """
     frames = next((one.frames for stream in case.log.streams for one in stream.raised if one.frames), ())
     script = frames[0].file.replace("\\", "/").rpartition("/")[2] if frames else ""
-    rows = [
-        (name, int(size) * MIB)
-        for stream in case.log.streams
-        for _, name, size in _SMI_ROW.findall(stream.text)
-    ]
+    rows = [(name, int(size) * MIB) for stream in case.log.streams for _, name, size in _SMI_ROW.findall(stream.text)]
     if not script or not any(script in name for name, _ in rows):
         return 0
     return sum(size for name, size in rows if script not in name)
@@ -192,7 +226,10 @@ def _free_enough(figures: Figures, wanted: float, free: float) -> tuple[str, str
     """Explain a refusal although enough is free."""
     said = f"{format_bytes(int(free))} were free for a request of {format_bytes(int(wanted))}"
     if figures.allowed is not None:
-        return "per_process_limit", f"{said}, but this process is allowed {format_bytes(int(figures.allowed))}"
+        return (
+            "per_process_limit",
+            f"{said}, but this process is allowed {format_bytes(int(figures.allowed))}",
+        )
     if figures.pool and figures.allocated and figures.pool / figures.allocated > 0.3:
         return (
             "private_pool",
@@ -200,20 +237,28 @@ def _free_enough(figures: Figures, wanted: float, free: float) -> tuple[str, str
         )
     if free - wanted < ROUNDING:
         return "capacity", f"{said}: the difference is lost to rounding to whole segments"
-    return "single_allocation_limit", f"{said}: not a shortage, but a limit on one block, a mapping or the host"
+    return (
+        "single_allocation_limit",
+        f"{said}: not a shortage, but a limit on one block, a mapping or the host",
+    )
 
 
 def _someone_else(figures: Figures, wanted: float, total: float) -> tuple[str, str] | None:
     if figures.outside is not None:
         if figures.outside >= max(0.1 * total, wanted):
             pids = sorted(pid for pid, _ in figures.others)
-            if len(pids) >= 2 and all(b - a <= 2 for a, b in zip(pids, pids[1:], strict=False)):
+            if len(pids) >= 2 and all(b - a <= 2 for a, b in itertools.pairwise(pids)):
                 return (
                     "sibling_ranks",
-                    f"{len(pids)} processes with consecutive ids ({pids[0]} to {pids[-1]}) hold "
-                    f"{format_bytes(int(figures.outside))} on this card: ranks of one job bound to one device",
+                    (
+                        f"{len(pids)} processes with consecutive ids ({pids[0]} to {pids[-1]}) hold "
+                        f"{format_bytes(int(figures.outside))} on this card: ranks of one job bound to one device"
+                    ),
                 )
-            return "other_process", f"{format_bytes(int(figures.outside))} is held outside this process"
+            return (
+                "other_process",
+                f"{format_bytes(int(figures.outside))} is held outside this process",
+            )
         return None
     unexplained = figures.not_ours
     if unexplained is not None and unexplained >= max(0.25 * total, UNEXPLAINED):
@@ -247,8 +292,8 @@ def _summary(case: Case, figures: Figures, reason: str) -> str:
         free, wanted = numbers.get("free_bytes"), numbers["wanted_bytes"]
         if free is not None:
             return (
-                f"At start-up {format_bytes(int(free))} of the card's memory were free, and the engine's budget asks for "
-                f"{format_bytes(int(wanted))}: {format_bytes(int(wanted - free))} short."
+                f"At start-up {format_bytes(int(free))} of the card's memory were free, and the engine's budget "
+                f"asks for {format_bytes(int(wanted))}: {format_bytes(int(wanted - free))} short."
             )
     if figures.requested is not None:
         text = f"An allocation of {format_bytes(int(figures.requested))} of device memory failed"
@@ -269,9 +314,7 @@ def _rule_out(case: Case, finding: Finding, figures: Figures) -> None:
         )
     kv = case.facts.fact("kv_tokens")
     if kv and kv.line < line:
-        finding.ruled_out.append(
-            RuledOut("kv_cache", f"the KV cache had been allocated ({kv.value} tokens)", kv.line)
-        )
+        finding.ruled_out.append(RuledOut("kv_cache", f"the KV cache had been allocated ({kv.value} tokens)", kv.line))
 
 
 def _floor_utilization(free: float, total: float) -> float:
@@ -325,7 +368,8 @@ def _prescribe(case: Case, finding: Finding, figures: Figures) -> None:
         add(
             Prescription(
                 "find the operation in the traceback's last frames and compute its output's shape",
-                f"one tensor of {format_bytes(int(figures.requested or 0))}: split the operation into chunks or mend the shape",
+                f"one tensor of {format_bytes(int(figures.requested or 0))}: split the operation into chunks or mend "
+                "the shape",
                 "",
                 "safe",
                 "the requested size falls below the card's",
@@ -373,7 +417,13 @@ def _prescribe_engine(case: Case, finding: Finding, utilization: float | None) -
     """Add what an engine's own knobs do in the phase the failure happened in."""
     add = finding.prescriptions.append
     is_vllm = case.event.rule.software == "vllm" or bool(case.facts.text("vllm_version")) or case.text_has("vllm")
-    if finding.cause in ("fragmentation", "startup_budget", "absurd_request", "exceeds_card", "other_process"):
+    if finding.cause in (
+        "fragmentation",
+        "startup_budget",
+        "absurd_request",
+        "exceeds_card",
+        "other_process",
+    ):
         return
     if finding.cause == "weights_do_not_fit" and is_vllm:
         parallel = case.facts.number("tensor_parallel_size")
@@ -408,7 +458,11 @@ def _prescribe_engine(case: Case, finding: Finding, utilization: float | None) -
             )
         )
     elif finding.cause == "graph_capture" and is_vllm:
-        _lower_utilization(finding, utilization, "leaves room for the CUDA graphs, which are captured outside of the budget")
+        _lower_utilization(
+            finding,
+            utilization,
+            "leaves room for the CUDA graphs, which are captured outside of the budget",
+        )
         add(
             Prescription(
                 "--enforce-eager",
@@ -419,7 +473,11 @@ def _prescribe_engine(case: Case, finding: Finding, utilization: float | None) -
             )
         )
     elif case.phase in ("prefill", "decode") and is_vllm:
-        _lower_utilization(finding, utilization, "leaves more of the card to activations and buffers outside of the KV pool")
+        _lower_utilization(
+            finding,
+            utilization,
+            "leaves more of the card to activations and buffers outside of the KV pool",
+        )
     elif case.phase in ("prefill", "decode", "graph_capture") and case.text_has("sglang"):
         fraction = case.facts.number("mem_fraction_static")
         value = f" {fraction - 0.05:.2f}" if fraction else ""

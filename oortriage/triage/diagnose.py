@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from oortriage.evidence.event import Event, find_events
 from oortriage.evidence.fact import Fact, facts_of
 from oortriage.evidence.matcher import Matcher
-from oortriage.evidence.rule import Rule
 from oortriage.intake.line import Line
 from oortriage.intake.log import Log
 from oortriage.triage import device_memory, kv_cache, plain, shared_memory
@@ -49,9 +48,7 @@ def diagnose(log: Log, matcher: Matcher) -> Diagnosis:
     return _with_root(log, root, root.event, events, stated)
 
 
-def _with_root(
-    log: Log, root: Root, event: Event, events: Sequence[Event], stated: list[Fact]
-) -> Diagnosis:
+def _with_root(log: Log, root: Root, event: Event, events: Sequence[Event], stated: list[Fact]) -> Diagnosis:
     facts = Facts(stated, event.line.number)
     derive(log, facts)
     raised = raised_with(log, event)
@@ -121,10 +118,7 @@ def _confidence(root: Root, event: Event, finding: Finding) -> float:
         value -= 0.12
     if event.line.prefix.level in ("I", "INFO", "D", "DEBUG", "W", "WARN", "WARNING"):
         value -= 0.08
-    rivals = {
-        one.rule.resource for one in (*root.later, *root.companions)
-        if one.match.pattern.quality == "exact"
-    }
+    rivals = {one.rule.resource for one in (*root.later, *root.companions) if one.match.pattern.quality == "exact"}
     if rivals - {event.rule.resource}:
         value -= 0.07
     return round(max(0.0, value - finding.doubt), 2)
@@ -167,7 +161,8 @@ def _without_root(log: Log, root: Root, stated: list[Fact]) -> Diagnosis:
     elif root.recovered:
         title = "Nothing failed for good: the program survived the resource errors it printed"
         code = root.recovered[0].code
-        summary = f"{len(root.recovered)} resource error(s) were printed and survived, the first: {root.recovered[0].rule.title}."
+        count, first = len(root.recovered), root.recovered[0].rule.title
+        summary = f"{count} resource error(s) were printed and survived, the first: {first}."
         status = "recovered"
     elif root.mentions and not log.markdown:
         title = "No failure: resource messages are only quoted or talked about"
@@ -180,12 +175,8 @@ def _without_root(log: Log, root: Root, stated: list[Fact]) -> Diagnosis:
     else:
         title = "No resource failure found"
         summary = "No message about a resource running out is in this log."
-    evidence += [
-        _quote(log, one.line, one.offset, "recovered", one.code, one.stream) for one in root.recovered[:3]
-    ]
-    evidence += [
-        _quote(log, one.line, one.offset, "wrapper", one.code, one.stream) for one in root.wrappers[:3]
-    ]
+    evidence += [_quote(log, one.line, one.offset, "recovered", one.code, one.stream) for one in root.recovered[:3]]
+    evidence += [_quote(log, one.line, one.offset, "wrapper", one.code, one.stream) for one in root.wrappers[:3]]
     return Diagnosis(
         schema_version=SCHEMA_VERSION,
         file=log.name,
@@ -265,9 +256,7 @@ def _masks(root: Root) -> list[Mask]:
 
 
 def _others(root: Root) -> list[OtherFailure]:
-    views = [
-        OtherFailure(one.code, one.rule.resource, one.line.number, "other_run") for one in root.other_runs
-    ]
+    views = [OtherFailure(one.code, one.rule.resource, one.line.number, "other_run") for one in root.other_runs]
     views += [OtherFailure(one.code, one.rule.resource, one.line.number, "later") for one in root.later[:5]]
     seen: set[str] = set()
     for one in root.warnings:
@@ -280,5 +269,5 @@ def _others(root: Root) -> list[OtherFailure]:
 def _facts_view(facts: Facts) -> dict[str, StatedFact]:
     return {
         fact.name: StatedFact(fact.value, fact.file, fact.line, round(fact.confidence, 2), fact.source)
-        for fact in facts  # type: ignore[attr-defined]
+        for fact in facts
     }

@@ -53,8 +53,7 @@ def _summary(case: Case, available: float | None) -> str:
         bill = _budget_bill(case)
         return (
             "After weights and peak activations, "
-            f"{format_bytes(int(available))} remain for the KV cache: not one block."
-            + (f" {bill}" if bill else "")
+            f"{format_bytes(int(available))} remain for the KV cache: not one block." + (f" {bill}" if bill else "")
         )
     return f"{case.event.rule.title}."
 
@@ -77,16 +76,16 @@ def _budget_bill(case: Case) -> str:
 def _rule_out(case: Case, finding: Finding) -> None:
     line = case.event.line.number
     finding.ruled_out.append(
-        RuledOut("shared_memory", "the engine's own accounting refused before any kernel was launched", line)
+        RuledOut(
+            "shared_memory",
+            "the engine's own accounting refused before any kernel was launched",
+            line,
+        )
     )
-    finding.ruled_out.append(
-        RuledOut("device_memory", "no allocation failed: the pool was computed too small", line)
-    )
+    finding.ruled_out.append(RuledOut("device_memory", "no allocation failed: the pool was computed too small", line))
 
 
-def _prescribe_no_blocks(
-    case: Case, finding: Finding, available: float | None, utilization: float | None
-) -> None:
+def _prescribe_no_blocks(case: Case, finding: Finding, available: float | None, utilization: float | None) -> None:
     add = finding.prescriptions.append
     total = case.facts.number("capacity_bytes")
     room = (utilization or 0) < NEARLY_ALL
@@ -99,7 +98,8 @@ def _prescribe_no_blocks(
             add(
                 Prescription(
                     f"--gpu-memory-utilization {value:.2f}",
-                    f"the budget grows by {format_bytes(int(gain))}: about {format_bytes(int(available + gain))} for KV",
+                    f"the budget grows by {format_bytes(int(gain))}: about {format_bytes(int(available + gain))} "
+                    "for KV",
                     "less room for anything beside the engine",
                     "safe",
                     "`Available KV cache memory` is positive",
@@ -164,9 +164,7 @@ def _prescribe_no_blocks(
     )
 
 
-def _prescribe_length(
-    case: Case, finding: Finding, available: float | None, utilization: float | None
-) -> None:
+def _prescribe_length(case: Case, finding: Finding, available: float | None, utilization: float | None) -> None:
     add = finding.prescriptions.append
     needed = case.numbers.get("kv_needed_bytes")
     length = case.number("max_model_len")
@@ -179,7 +177,9 @@ def _prescribe_length(
         add(
             Prescription(
                 f"--max-model-len {int(fits)}",
-                f"one request of that length fits in the pool; now {int(length):,}" if length else "one request of that length fits in the pool",
+                f"one request of that length fits in the pool; now {int(length):,}"
+                if length
+                else "one request of that length fits in the pool",
                 "longer requests are refused",
                 "safe",
                 "the engine starts; `Maximum concurrency` is 1 or more",
@@ -211,7 +211,13 @@ def _prescribe_length(
             )
     dtype = case.facts.text("kv_cache_dtype")
     capability = case.facts.number("compute_capability")
-    if "fp8" not in dtype and needed and available and needed / 2 <= available and (capability is None or capability >= 8.9):
+    if (
+        "fp8" not in dtype
+        and needed
+        and available
+        and needed / 2 <= available
+        and (capability is None or capability >= 8.9)
+    ):
         add(
             Prescription(
                 "--kv-cache-dtype fp8",
@@ -226,5 +232,8 @@ def _prescribe_length(
             "the printed estimated length was measured at the failing length: it is a lower bound, longer ones may fit"
         )
     finding.will_not_help.append(
-        WillNotHelp("CPU offload of the KV cache, LMCache, swap space", "the check counts the GPU's pool alone")
+        WillNotHelp(
+            "CPU offload of the KV cache, LMCache, swap space",
+            "the check counts the GPU's pool alone",
+        )
     )

@@ -13,15 +13,37 @@ from oortriage.triage.diagnosis import Phase
 
 #: What settles the phase in a traceback: a pattern on ``file function``; the innermost frame wins.
 _FRAMES: tuple[tuple[str, Phase], ...] = (
-    (r" (?:_dummy_sampler_run|_dummy_pooler_run|kernel_warmup|compile_or_warm_up_model|warm_?up\w*)$", "warmup"),
-    (r"cuda_graph_runner|cudagraph_utils| (?:capture_model|_capture_cudagraphs|capture_one_batch_size|init_device_graphs)$", "graph_capture"),
-    (r" (?:profile_run|determine_available_memory|determine_num_available_blocks|profile_cudagraph_memory|profile_num_available_blocks|init_device)$", "profile"),
-    (r" (?:initialize_kv_cache|initialize_from_config|_initialize_kv_caches|init_memory_pool|_allocate_kv_cache|initialize_cache|_init_cache|get_kv_cache_configs?|_allocate_kv_cache_tensors)$", "kv_init"),
-    (r" (?:_?load_(?:model|weights?|state_dict|checkpoint|pretrained)\w*|from_pretrained|create_weights|_load_from_state_dict|restore_location)$|torch[/\\]serialization|module\.py (?:to|convert|cuda|_apply)$", "load"),
+    (
+        r" (?:_dummy_sampler_run|_dummy_pooler_run|kernel_warmup|compile_or_warm_up_model|warm_?up\w*)$",
+        "warmup",
+    ),
+    (
+        r"cuda_graph_runner|cudagraph_utils| (?:capture_model|_capture_cudagraphs|capture_one_batch_size"
+        r"|init_device_graphs)$",
+        "graph_capture",
+    ),
+    (
+        r" (?:profile_run|determine_available_memory|determine_num_available_blocks|profile_cudagraph_memory"
+        r"|profile_num_available_blocks|init_device)$",
+        "profile",
+    ),
+    (
+        r" (?:initialize_kv_cache|initialize_from_config|_initialize_kv_caches|init_memory_pool|_allocate_kv_cache"
+        r"|initialize_cache|_init_cache|get_kv_cache_configs?|_allocate_kv_cache_tensors)$",
+        "kv_init",
+    ),
+    (
+        r" (?:_?load_(?:model|weights?|state_dict|checkpoint|pretrained)\w*|from_pretrained|create_weights"
+        r"|_load_from_state_dict|restore_location)$|torch[/\\]serialization|module\.py (?:to|convert|cuda|_apply)$",
+        "load",
+    ),
     (r"autograd[/\\]| (?:\w*_)?backward(?:_\w*)?$|_engine_run_backward", "training_backward"),
     (r"optim[/\\]|adamw?\.py| (?:optimizer_step|_init_group)$", "optimizer"),
     (r" (?:\w*decode\w*|sample_tokens)$", "decode"),
-    (r"prefix_prefill| (?:forward_extend|run_batch|execute_model|\w*prefill\w*|\w*extend_attention\w*)$", "prefill"),
+    (
+        r"prefix_prefill| (?:forward_extend|run_batch|execute_model|\w*prefill\w*|\w*extend_attention\w*)$",
+        "prefill",
+    ),
     (r"_inductor| (?:benchmark_choice|precompile\w*|_?make_launchers|aot_autograd)$", "compile"),
     (r"trainer\.py| (?:training_step|compute_loss|train|train_one_epoch)$", "training_forward"),
     (r"generation[/\\]utils\.py| generate$", "prefill"),
@@ -34,7 +56,7 @@ _SOURCES: tuple[tuple[re.Pattern[str], Phase], ...] = (
     (re.compile(r"\.generate\("), "prefill"),
     (re.compile(r"\.to\((?:device|[\"']cuda|\w+\.device)|\.cuda\(|from_pretrained\("), "load"),
 )
-_INNERMOST = 5
+_INNERMOST = 4
 _RERAISED_WITHIN = 60
 _COMPILED = tuple((re.compile(pattern), phase) for pattern, phase in _FRAMES)
 _TRAINS = re.compile(
@@ -49,7 +71,10 @@ _WORDS: tuple[tuple[re.Pattern[str], Phase], ...] = (
 _HINTS: tuple[tuple[re.Pattern[str], Phase], ...] = (
     (re.compile(r"\bprefill\b", re.IGNORECASE), "prefill"),
     (re.compile(r"\bwarm-?up\b", re.IGNORECASE), "warmup"),
-    (re.compile(r"\bloading:? (?:the )?(?:model|weights|checkpoint)|failed to load '", re.IGNORECASE), "load"),
+    (
+        re.compile(r"\bloading:? (?:the )?(?:model|weights|checkpoint)|failed to load '", re.IGNORECASE),
+        "load",
+    ),
 )
 _LOSS = re.compile(r"\bloss\w*\b.{0,40}= ?\w|criterion\(")
 _OUTRANKED: dict[str, frozenset[str]] = {
@@ -65,7 +90,11 @@ _OUTRANKED: dict[str, frozenset[str]] = {
 
 
 def phase_of(
-    log: Log, root: Event, companions: Sequence[Event], raised: Raised | None, events: Sequence[Event]
+    log: Log,
+    root: Event,
+    companions: Sequence[Event],
+    raised: Raised | None,
+    events: Sequence[Event],
 ) -> Phase:
     """Tell the phase of the root event; ``unknown`` where nothing in the log says it.
 
@@ -91,9 +120,7 @@ def phase_of(
     return plain[0] if plain else "compile" if "compile" in told else "unknown"
 
 
-def _nearby(
-    log: Log, root: Event, words: Sequence[tuple[re.Pattern[str], Phase]], before: int
-) -> list[Phase]:
+def _nearby(log: Log, root: Event, words: Sequence[tuple[re.Pattern[str], Phase]], before: int) -> list[Phase]:
     """Look for a phase's own word in the message's line, the one after it and some before."""
     lines = log.lines[max(0, root.order - before) : root.last_order + 2]
     text = " ".join(line.body for line in lines if not line.in_prose)
@@ -112,11 +139,7 @@ def _just_before(log: Log, root: Event) -> list[Raised]:
 
 
 def _trains(log: Log, root: Event) -> bool:
-    return any(
-        _TRAINS.search(line.body)
-        for line in log.lines
-        if line.order < root.order and line.kind is Kind.MESSAGE
-    )
+    return any(_TRAINS.search(line.body) for line in log.lines if line.order < root.order and line.kind is Kind.MESSAGE)
 
 
 def _from_frames(raised: Raised) -> Phase:
@@ -135,7 +158,7 @@ def _from_frames(raised: Raised) -> Phase:
             if pattern.search(f"{frame.file} {frame.function}"):
                 seen.append(phase)
                 break
-    for phase in dict.fromkeys(sorted(seen, key=lambda one: one in ("training_forward",))):
+    for phase in dict.fromkeys(sorted(seen, key=lambda one: one == "training_forward")):
         if not _OUTRANKED.get(phase, frozenset()) & set(seen):
             return phase
     return seen[0] if seen else "unknown"
@@ -143,7 +166,16 @@ def _from_frames(raised: Raised) -> Phase:
 
 def _as_phase(text: str) -> Phase:
     known: tuple[Phase, ...] = (
-        "load", "profile", "kv_init", "graph_capture", "warmup", "prefill", "decode",
-        "training_forward", "training_backward", "optimizer", "compile",
+        "load",
+        "profile",
+        "kv_init",
+        "graph_capture",
+        "warmup",
+        "prefill",
+        "decode",
+        "training_forward",
+        "training_backward",
+        "optimizer",
+        "compile",
     )
     return next((phase for phase in known if phase == text), "unknown")

@@ -32,11 +32,13 @@ def examine(case: Case) -> Finding:
         details.append(f"{format_bytes(int(wanted))} requested{have}")
     finding.summary = rule.title + (f" ({'; '.join(details)})." if details else ".")
     if rule.resource in _NOT_THE_CARD:
-        finding.ruled_out.append(
-            RuledOut("device_memory", _NOT_THE_CARD[rule.resource], case.event.line.number)
-        )
+        finding.ruled_out.append(RuledOut("device_memory", _NOT_THE_CARD[rule.resource], case.event.line.number))
     if rule.resource == "tensor_memory":
         finding.ruled_out.append(
-            RuledOut("shared_memory", "tensor memory is a resource of its own on datacenter Blackwell", case.event.line.number)
+            RuledOut(
+                "shared_memory",
+                "tensor memory is a resource of its own on datacenter Blackwell",
+                case.event.line.number,
+            )
         )
     return finding

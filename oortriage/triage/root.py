@@ -7,6 +7,7 @@ the root.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -32,7 +33,8 @@ _PROGRESS = re.compile(
 )
 #: A line after which nobody may speak of a failure got over.
 _DEATH = re.compile(
-    r"\berrors?\b|\bfail(?:ed|ure)\b|\babort(?:ed|ing)?\b|\bkilled\b|\bfatal\b|exit(?:ed)? (?:with )?(?:code|status) [1-9]|"
+    r"\berrors?\b|\bfail(?:ed|ure)\b|\babort(?:ed|ing)?\b|\bkilled\b|\bfatal\b|"
+    r"exit(?:ed)? (?:with )?(?:code|status) [1-9]|"
     r"\bterminat(?:ed|ing)\b|shutting down|\bdied\b",
     re.IGNORECASE,
 )
@@ -116,8 +118,9 @@ class _Run(msgspec.Struct):
 def _runs(log: Log, events: Sequence[Event]) -> list[_Run]:
     """Cut the log where a program starts again after something had failed."""
     fatal = sorted(
-        event.order for event in events if event.rule.role in ("failure", "wrapper", "unrelated")
-        and not event.mentioned
+        event.order
+        for event in events
+        if event.rule.role in ("failure", "wrapper", "unrelated") and not event.mentioned
     )
     cuts: list[int] = []
     last_cut = 0
@@ -136,7 +139,7 @@ def _runs(log: Log, events: Sequence[Event]) -> list[_Run]:
     bounds = [0, *cuts, len(log.lines) + 1]
     return [
         _Run(low, high, [event for event in events if low <= event.order < high])
-        for low, high in zip(bounds, bounds[1:], strict=False)
+        for low, high in itertools.pairwise(bounds)
     ]
 
 
@@ -152,9 +155,7 @@ def _root_of_run(log: Log, run: _Run) -> Root:
     wrappers = by_role.get("wrapper", [])
     unrelated = by_role.get("unrelated", [])
     recovered = by_role.get("recovered", [])
-    survived = [
-        event for event in failures if _survived(log, run, event, wrappers, unrelated)
-    ]
+    survived = [event for event in failures if _survived(log, run, event, wrappers, unrelated)]
     killed_after = [event for event in failures if _is_aftermath(event, wrappers)]
     standing = [event for event in failures if event not in survived and event not in killed_after]
     wrappers = sorted([*wrappers, *killed_after], key=lambda event: event.order)
@@ -167,21 +168,14 @@ def _root_of_run(log: Log, run: _Run) -> Root:
         died_before = [
             event
             for event in unrelated
-            if event.order < root.order
-            and any(event.order <= wrapper.order < root.order for wrapper in wrappers)
+            if event.order < root.order and any(event.order <= wrapper.order < root.order for wrapper in wrappers)
         ]
         if died_before:
             survived.append(root)
             root = None
     same = [one for one in standing if root and one is not root and _same(one, root)]
-    companions = [
-        one
-        for one in standing
-        if root and one is not root and one not in same and _close(log, one, root)
-    ]
-    later = [
-        one for one in standing if root and one not in (root, *same, *companions)
-    ]
+    companions = [one for one in standing if root and one is not root and one not in same and _close(one, root)]
+    later = [one for one in standing if root and one not in (root, *same, *companions)]
     return Root(
         root,
         tuple(same),
@@ -204,9 +198,7 @@ def _choose(failures: Sequence[Event]) -> Event | None:
     """
     for exact, loud in ((True, True), (True, False), (False, True), (False, False)):
         fitting = [
-            event
-            for event in failures
-            if (event.match.pattern.quality == "exact") is exact and _is_loud(event) is loud
+            event for event in failures if (event.match.pattern.quality == "exact") is exact and _is_loud(event) is loud
         ]
         if fitting:
             return min(fitting, key=lambda event: (event.order, event.offset))
@@ -221,9 +213,7 @@ def _is_aftermath(event: Event, wrappers: Sequence[Event]) -> bool:
     if event.rule.resource != "host_memory" or event.match.pattern.quality == "exact":
         return False
     before = [one for one in wrappers if one.order < event.order]
-    return bool(before) and not any(
-        one.match.numbers.get("exit_code") in (-9, 137) for one in before
-    )
+    return bool(before) and not any(one.match.numbers.get("exit_code") in (-9, 137) for one in before)
 
 
 def _blamed(recovered: Sequence[Event], wrappers: Sequence[Event]) -> Event | None:
@@ -239,9 +229,7 @@ def _is_loud(event: Event) -> bool:
     return event.line.kind is Kind.EXCEPTION or event.line.prefix.level not in _QUIET_LEVELS
 
 
-def _survived(
-    log: Log, run: _Run, event: Event, wrappers: Sequence[Event], unrelated: Sequence[Event]
-) -> bool:
+def _survived(log: Log, run: _Run, event: Event, wrappers: Sequence[Event], unrelated: Sequence[Event]) -> bool:
     """Tell whether the program went on with its work after this failure, and did not die of it."""
     if any(one.order >= event.order for one in (*wrappers, *unrelated)):
         return False
@@ -265,10 +253,10 @@ def _same(one: Event, root: Event) -> bool:
     figures = ("required_bytes", "limit_bytes", "requested_bytes", "kv_needed_bytes", "kv_tokens")
     ours = {name: root.match.numbers.get(name) for name in figures}
     theirs = {name: one.match.numbers.get(name) for name in figures}
-    return ours == theirs or one.code == root.code
+    return ours == theirs or (one.code == root.code and not any(theirs.values()))
 
 
-def _close(log: Log, one: Event, root: Event) -> bool:
+def _close(one: Event, root: Event) -> bool:
     """Raised while handling the root, or wrapped round it: same stream and soon after."""
     return one.stream == root.stream and 0 <= one.order - root.order <= 250
 
@@ -304,11 +292,7 @@ def _raised_below(log: Log, event: Event) -> Raised | None:
 
 def _unknown_exceptions(log: Log, run: _Run) -> list[tuple[Raised, Line]]:
     """List exceptions at the end of tracebacks that no rule matched and that are no wrappers."""
-    known = {
-        order
-        for event in run.events
-        for order in range(event.order, event.last_order + 1)
-    }
+    known = {order for event in run.events for order in range(event.order, event.last_order + 1)}
     found = []
     for stream in log.streams:
         for raised in stream.raised:

@@ -25,7 +25,7 @@ def examine(case: Case) -> Finding:
     kernel = kernel_of(case)
     if finding.cause in ("", "tile_too_large") and required and limit:
         finding.cause = _cause(case, int(required), int(limit))
-    finding.summary = _summary(case, required, limit, kernel)
+    finding.summary = _summary(required, limit, kernel)
     if required and not limit:
         finding.missing.append("the hardware limit (the line with `Hardware limit`, or the card's name)")
     if not required:
@@ -56,16 +56,15 @@ def kernel_of(case: Case) -> str:
 def _cause(case: Case, required: int, limit: int) -> str:
     head = case.facts.number("head_size")
     dtype = case.facts.text("dtype").removeprefix("torch.")
-    if dtype in ("float32", "float") and case.facts.value("dtype_from"):
-        # The same kernel at the width the model came in would need about half.
-        if required / 2 <= limit:
-            return "dtype_width"
+    # The same kernel at the width the model came in would need about half.
+    if dtype in ("float32", "float") and case.facts.value("dtype_from") and required / 2 <= limit:
+        return "dtype_width"
     if head and head >= 256 and not case.facts.value("dtype_from"):
         return "head_dim"
     return "tile_too_large"
 
 
-def _summary(case: Case, required: float | None, limit: float | None, kernel: str) -> str:
+def _summary(required: float | None, limit: float | None, kernel: str) -> str:
     what = f"Kernel `{kernel}`" if kernel else "A kernel"
     if required and limit:
         over = required - limit
@@ -96,7 +95,11 @@ def _rule_out(case: Case, finding: Finding, limit: float | None) -> None:
         )
     else:
         finding.ruled_out.append(
-            RuledOut("device_memory", "the message names the on-chip memory of a block, not the card's", line)
+            RuledOut(
+                "device_memory",
+                "the message names the on-chip memory of a block, not the card's",
+                line,
+            )
         )
     finding.ruled_out.append(
         RuledOut("host_shm", "raised by the GPU compiler or launcher; /dev/shm is host memory", line)
@@ -135,12 +138,18 @@ def _bill(case: Case, required: int, kernel: str) -> BillView | None:
     if element:
         given.append(f"{dtype} ({element} bytes an element)")
     if head:
-        given.append(f"head size {int(head)}" + (f", padded to {padded(int(head))}" if padded(int(head)) != head else ""))
+        given.append(
+            f"head size {int(head)}" + (f", padded to {padded(int(head))}" if padded(int(head)) != head else "")
+        )
     return _view(bills[0], f"given {' and '.join(given)} from the log", len(bills) - 1)
 
 
 def _view(bill: Bill, given: str, alternatives: int) -> BillView:
-    other = f"; {alternatives} other choice(s) of tiles give the same sum" if alternatives else "; the only choice of tiles that does"
+    other = (
+        f"; {alternatives} other choice(s) of tiles give the same sum"
+        if alternatives
+        else "; the only choice of tiles that does"
+    )
     return BillView(
         basis="arithmetic",
         total_bytes=bill.total,
@@ -151,9 +160,7 @@ def _view(bill: Bill, given: str, alternatives: int) -> BillView:
     )
 
 
-def _prescribe(
-    case: Case, finding: Finding, required: float | None, limit: float | None, kernel: str
-) -> None:
+def _prescribe(case: Case, finding: Finding, required: float | None, limit: float | None, kernel: str) -> None:
     if _is_vllm_attention(case, kernel):
         _prescribe_vllm(case, finding)
     if case.event.rule.software in ("triton", "torch", "inductor"):
@@ -243,7 +250,10 @@ def _prescribe_smaller_tile(finding: Finding, limit: float | None) -> None:
     tile = bill.settings["TILE"]
     while keys and tile > 16:
         tile //= 2
-        total = bill.total_bytes - sum(term.bytes for term in keys) * (bill.settings["TILE"] - tile) // bill.settings["TILE"]
+        total = (
+            bill.total_bytes
+            - sum(term.bytes for term in keys) * (bill.settings["TILE"] - tile) // bill.settings["TILE"]
+        )
         if limit is None or total <= limit:
             finding.prescriptions.append(
                 Prescription(
@@ -297,6 +307,4 @@ def _check_card(case: Case, finding: Finding, limit: float | None) -> None:
     elif not architecture:
         names = [one.name for one in specs.by_limit(int(limit))]
         if names:
-            finding.missing.append(
-                "the card's name: a limit of " f"{int(limit):,} bytes is shared by {', '.join(names)}"
-            )
+            finding.missing.append(f"the card's name: a limit of {int(limit):,} bytes is shared by {', '.join(names)}")

@@ -717,6 +717,27 @@ def test_allowed_clause_is_read_before_and_after_the_process_clauses(matcher: Ma
         assert (read.allowed, read.own, read.others) == (5 * GIB, 4 * GIB, [(7, 2 * GIB)])
 
 
+SMI_LISTING = """pid, process_name, used_gpu_memory [MiB]
+4242, /usr/bin/python3 /srv/other/serve.py, 20480 MiB
+4243, /opt/jellyfin/ffmpeg, 1024 MiB
+5151, /usr/bin/python3 /home/u/train.py, 300 MiB
+"""
+
+
+def test_a_listing_of_processes_proves_the_others_where_the_message_has_no_figures(
+    analyzer: Analyzer,
+) -> None:
+    failure = traceback("RuntimeError: CUDA error: out of memory", ("/home/u/train.py", "main"))
+    diagnosis = analyzer.text(SMI_LISTING + failure)
+    assert (diagnosis.resource, diagnosis.cause) == ("device_memory", "other_process")
+    assert "21.00 GiB" in diagnosis.summary  # 20480 + 1024 MiB, without the run's own 300
+
+
+def test_a_listing_that_does_not_hold_the_failed_process_proves_nothing(analyzer: Analyzer) -> None:
+    failure = traceback("RuntimeError: CUDA error: out of memory", ("/home/u/eval.py", "main"))
+    assert analyzer.text(SMI_LISTING + failure).cause == "capacity"
+
+
 # --------------------------------------------------- the decision order, written a second time
 
 
