@@ -97,7 +97,11 @@ def _quote_is_open(before: str) -> bool:
 
 def _is_mention(line: Line, offset: int, match: Match) -> bool:
     """Tell a sentence that talks about a message from the message itself."""
-    if line.kind is Kind.EXCEPTION or not match.rule.is_event:
+    if not match.rule.is_event:
+        return False
+    if line.in_help:
+        return True
+    if line.kind is Kind.EXCEPTION:
         return False
     before = line.body[:offset]
     after = line.body[offset + len(match.text) :] if "\n" not in match.text else ""

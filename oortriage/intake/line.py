@@ -46,6 +46,8 @@ class Line(msgspec.Struct):
     stream: str = ""
     kind: Kind = Kind.MESSAGE
     in_prose: bool = False
+    #: Part of a command's help text, which quotes messages without any having been printed.
+    in_help: bool = False
     #: Position in reading order over all streams.
     order: int = 0
 

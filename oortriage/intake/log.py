@@ -17,6 +17,8 @@ from oortriage.intake.traceback import Raised
 from oortriage.intake.unwrap import unwrap, wrap_width
 
 _ESCAPED_BREAK = re.compile(r"\\r?\\?n")
+_USAGE = re.compile(r"(?:usage|Usage): \S+ (?:\[|<|-|[A-Z])")
+_PROMPT = re.compile(r"[^\s$#]{0,60}[$#] \S|Traceback \(most")
 _VIEWER = re.compile(r"\s{0,6}(\d{1,7})(?:[:|] ?| |\t|$)")
 _RANK_INSIDE = re.compile(r"(?<=\S )\[rank\d+\]: ")
 _CONTINUATION = re.compile(r'^(?:\s+\S|File "|Traceback \(most|[\w.]+(?:Error|Exception|OutOfResources)\b)')
@@ -77,6 +79,17 @@ def read_lines(pieces: Iterable[Piece]) -> Iterator[Line]:
             yield from _expanded(body, prefix.length, piece, cleaned)
         else:
             yield Line(body, [piece], [(0, prefix.length)], prefix, prefix.stream)
+
+
+def _mark_help(lines: Iterable[Line]) -> None:
+    """Mark a command's help text: from its usage line to the next prompt or logged line."""
+    inside = False
+    for line in lines:
+        if _USAGE.match(line.body):
+            inside = True
+        elif inside and (line.prefix.level or line.prefix.time or _PROMPT.match(line.body)):
+            inside = False
+        line.in_help = inside
 
 
 def _unjoined(pieces: Iterable[Piece]) -> Iterator[Piece]:
@@ -149,6 +162,7 @@ def build_log(name: str, pieces: Iterable[Piece], *, complete: bool, notes: list
     if as_markdown:
         for line, is_prose in zip(lines, markdown.prose(bodies), strict=True):
             line.in_prose = is_prose
+    _mark_help(lines)
     streams: dict[str, Stream] = {}
     for line in _assigned(lines):
         streams.setdefault(line.stream, Stream(line.stream, [])).lines.append(line)

@@ -81,6 +81,8 @@ _FORMS_BY_START: dict[str, tuple[str, ...]] = {
         ),
         # docker compose: vllm-1  | text
         r"(?P<container>[a-z][\w.-]{0,40}?) {1,30}\| ?",
+        # logfmt: time=2026-02-11T20:41:13+01:00 level=WARN source=server.go:1041 msg=
+        r"time=\"?(?P<time>[\dT:.+Z-]{10,40})\"? level=(?P<level>[A-Za-z]{4,8}) (?:source=(?P<place>[\w./-]+:\d+) )?",
         rf"(?P<level>{_LEVEL}):(?P<process>[\w.]+): ?",
         rf"(?P<level>{_LEVEL}): +(?=\S)",
         rf"(?P<level>{_LEVEL}) +(?:\[(?P<place>[^\]\s]{{1,60}})\] ?)?(?=[A-Z(\[])",

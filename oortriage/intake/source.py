@@ -91,9 +91,9 @@ def _decompressed(stream: IO[bytes], notes: Notes) -> Iterator[bytes]:
     opened: Any
     errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
     if kind == "gzip":
-        opened = gzip.GzipFile(fileobj=joined)  # noqa: SIM115 - the caller owns the stream
+        opened = gzip.GzipFile(fileobj=joined)
     elif kind == "xz":
-        opened = lzma.LZMAFile(joined)
+        opened = lzma.LZMAFile(joined)  # noqa: SIM115 - the caller owns the stream
     else:
         import zstandard
 

@@ -39,7 +39,8 @@ _CODE = re.compile(
     r"logger\.\w+\(|logging\.\w+\(|print\(|TORCH_CHECK\(|C10_CUDA_CHECK\(|#include|@\w|with .{1,120}:\s*$)"
 )
 _RICH_CODE = re.compile(r"^\s*(?:❱ ?)?\d{1,5} (?:│ |\|)|^\s*❱")
-_NUMBERED_FRAME = re.compile(r"^[^\s:]{1,200}\.py:\d+ in \w+")
+_RICH_FRAME = re.compile(r"^(?P<file>(?:[A-Za-z]:)?[^\s:]{1,300}\.py):(?P<line>\d+) in(?: (?P<function>\S+))?")
+_RICH_SOURCE = re.compile(r"^\s*\d{1,5} (?:│ ?)*")
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -133,8 +134,14 @@ def _one(lines: Sequence[Line], index: int, first: int, chain: str) -> tuple[Rai
                 frames[-1] = msgspec.structs.replace(frames[-1], source=body[found.end() :].strip())
         elif not stripped or _CARETS.match(body) or _REPEATED.match(body):
             line.kind = Kind.CODE if stripped else line.kind
-        elif line.prefix.boxed or stripped[:1] in "╰╭" or _RICH_CODE.match(body) or _NUMBERED_FRAME.match(stripped):
+        elif found := _RICH_FRAME.match(stripped):
+            frames.append(Frame(found["file"], int(found["line"]), found["function"] or ""))
+            line.kind = Kind.FRAME
+        elif line.prefix.boxed or stripped[:1] in "╰╭" or _RICH_CODE.match(body):
             line.kind = Kind.CODE
+            if frames and "❱" in line.pieces[0].raw:
+                source = _RICH_SOURCE.sub("", stripped.lstrip("❱ "))
+                frames[-1] = msgspec.structs.replace(frames[-1], source=source.strip("│ "))
         elif frames and len(body) - len(body.lstrip()) > indent and (indent or after_frame):
             line.kind = Kind.CODE
             if after_frame:

@@ -12,6 +12,7 @@ _NARROWEST, _WIDEST = 40, 260
 #: So many lines of exactly the greatest width make a wrap and not a coincidence.
 _ENOUGH = 3
 _JOINED_AT_MOST = 40
+_BEGINNING = 5
 _TABLE_ENDS = frozenset("|+=-_│┃┐┘╮╯*#~")
 
 
@@ -22,7 +23,11 @@ def wrap_width(lines: Sequence[Line]) -> int:
     than at it. Tables and rulers, whose lines are equally long by design, do not count.
     """
     lengths = Counter(len(line.body) + line.prefix.length for line in lines)
-    texts = {line.body for line in lines if line.body and line.body[-1] not in _TABLE_ENDS}
+    texts = {
+        line.body
+        for line, below in zip(lines, lines[1:], strict=False)
+        if line.body and line.body[-1] not in _TABLE_ENDS and not _alike(line, below)
+    }
     prefixes = {line.body: line.prefix.length for line in lines}
     ending = Counter(len(body) + prefixes[body] for body in texts)
     best = 0
@@ -65,8 +70,13 @@ def unwrap(lines: Sequence[Line], width: int) -> list[Line]:
     return joined
 
 
+def _alike(line: Line, below: Line) -> bool:
+    """Tell two lines that begin alike: rows of one format, not a line and the rest of it."""
+    return line.body[:_BEGINNING] == below.body[:_BEGINNING] != ""
+
+
 def _continues(first: Line, line: Line) -> bool:
-    if line.body.startswith(("Traceback (", "  File ")):
+    if line.body.startswith(("Traceback (", "  File ")) or _alike(first, line):
         return False
     if not line.prefix.length:
         return True

@@ -24,6 +24,7 @@ from oortriage.triage.diagnosis import (
 )
 from oortriage.triage.fingerprint import fingerprint
 from oortriage.triage.phase import phase_of
+from oortriage.triage.reclassify import reclassify
 from oortriage.triage.root import Root, find_root, raised_with
 from oortriage.triage.version import within
 
@@ -31,6 +32,8 @@ from oortriage.triage.version import within
 THRESHOLD = 0.5
 _BASE = {"exact": 0.97, "partial": 0.82, "paraphrase": 0.65}
 _TEXT_KEPT = 2000
+#: Lines within which the same failure, printed again, may add the figures that its first line lacks.
+_BESIDE = 60
 _EXAMINERS: dict[str, Callable[[Case], Finding]] = {
     "shared_memory": shared_memory.examine,
     "device_memory": device_memory.examine,
@@ -42,6 +45,8 @@ def diagnose(log: Log, matcher: Matcher) -> Diagnosis:
     """Give the verdict on one log."""
     events = find_events(log, matcher)
     root = find_root(log, events)
+    if root.event is not None:
+        root = reclassify(log, root, matcher.rules)
     stated = facts_of(events, log.name)
     if root.event is None:
         return _without_root(log, root, stated)
@@ -53,8 +58,8 @@ def _with_root(log: Log, root: Root, event: Event, events: Sequence[Event], stat
     derive(log, facts)
     raised = raised_with(log, event)
     numbers: dict[str, int | float] = {}
-    beside = [one for one in root.same if one.order == event.order]
-    for one in (*reversed(root.companions), *beside, event):
+    beside = [one for one in root.same if 0 <= one.order - event.order <= _BESIDE]
+    for one in (*reversed(root.companions), *reversed(beside), event):
         numbers.update(one.match.numbers)
     case = Case(
         log=log,
@@ -113,7 +118,8 @@ def _with_root(log: Log, root: Root, event: Event, events: Sequence[Event], stat
 
 def _confidence(root: Root, event: Event, finding: Finding) -> float:
     """How sure the resource is, 0 to 1; checked against the labelled fixtures by a test."""
-    value = _BASE[event.match.pattern.quality]
+    agreeing = [one for one in (*root.same, *root.companions) if one.rule.resource == event.rule.resource]
+    value = max(_BASE[one.match.pattern.quality] for one in (event, *agreeing))
     if event.line.in_prose:
         value -= 0.12
     if event.line.prefix.level in ("I", "INFO", "D", "DEBUG", "W", "WARN", "WARNING"):
@@ -163,6 +169,11 @@ def _without_root(log: Log, root: Root, stated: list[Fact]) -> Diagnosis:
         code = root.recovered[0].code
         count, first = len(root.recovered), root.recovered[0].rule.title
         summary = f"{count} resource error(s) were printed and survived, the first: {first}."
+        status = "recovered"
+    elif any(one.rule.resource in ("kv_cache", "device_memory") for one in root.warnings):
+        title = "No failure: the program reported pressure on a resource and went on"
+        code = root.warnings[0].code
+        summary = f"{len(root.warnings)} warning(s) about a resource, the first: {root.warnings[0].rule.title}."
         status = "recovered"
     elif root.mentions and not log.markdown:
         title = "No failure: resource messages are only quoted or talked about"

@@ -18,23 +18,31 @@ _FRAMES: tuple[tuple[str, Phase], ...] = (
         "warmup",
     ),
     (
-        r"cuda_graph_runner|cudagraph_utils| (?:capture_model|_capture_cudagraphs|capture_one_batch_size"
-        r"|init_device_graphs)$",
+        (
+            r"cuda_graph_runner|cudagraph_utils| (?:capture_model|_capture_cudagraphs|capture_one_batch_size"
+            r"|init_device_graphs)$"
+        ),
         "graph_capture",
     ),
     (
-        r" (?:profile_run|determine_available_memory|determine_num_available_blocks|profile_cudagraph_memory"
-        r"|profile_num_available_blocks|init_device)$",
+        (
+            r" (?:profile_run|determine_available_memory|determine_num_available_blocks|profile_cudagraph_memory"
+            r"|profile_num_available_blocks|init_device)$"
+        ),
         "profile",
     ),
     (
-        r" (?:initialize_kv_cache|initialize_from_config|_initialize_kv_caches|init_memory_pool|_allocate_kv_cache"
-        r"|initialize_cache|_init_cache|get_kv_cache_configs?|_allocate_kv_cache_tensors)$",
+        (
+            r" (?:initialize_kv_cache|initialize_from_config|_initialize_kv_caches|init_memory_pool|_allocate_kv_cache"
+            r"|initialize_cache|_init_cache|get_kv_cache_configs?|_allocate_kv_cache_tensors)$"
+        ),
         "kv_init",
     ),
     (
-        r" (?:_?load_(?:model|weights?|state_dict|checkpoint|pretrained)\w*|from_pretrained|create_weights"
-        r"|_load_from_state_dict|restore_location)$|torch[/\\]serialization|module\.py (?:to|convert|cuda|_apply)$",
+        (
+            r" (?:_?load_(?:model|weights?|state_dict|checkpoint|pretrained)\w*|from_pretrained|create_weights"
+            r"|_load_from_state_dict|restore_location)$|torch[/\\]serialization|module\.py (?:to|convert|cuda|_apply)$"
+        ),
         "load",
     ),
     (r"autograd[/\\]| (?:\w*_)?backward(?:_\w*)?$|_engine_run_backward", "training_backward"),
@@ -47,7 +55,7 @@ _FRAMES: tuple[tuple[str, Phase], ...] = (
     (r"_inductor| (?:benchmark_choice|precompile\w*|_?make_launchers|aot_autograd)$", "compile"),
     (r"trainer\.py| (?:training_step|compute_loss|train|train_one_epoch)$", "training_forward"),
     (r"generation[/\\]utils\.py| generate$", "prefill"),
-    (r"(?:^|[/\\])train\w*\.py | (?:train_and_evaluate|fit)$", "training_forward"),
+    (r"(?:^|[/\\])train\w*\.py (?!<module>)| (?:train_and_evaluate|fit)$", "training_forward"),
 )
 #: What settles it in a frame's line of source.
 _SOURCES: tuple[tuple[re.Pattern[str], Phase], ...] = (
@@ -73,6 +81,15 @@ _HINTS: tuple[tuple[re.Pattern[str], Phase], ...] = (
     (re.compile(r"\bwarm-?up\b", re.IGNORECASE), "warmup"),
     (
         re.compile(r"\bloading:? (?:the )?(?:model|weights|checkpoint)|failed to load '", re.IGNORECASE),
+        "load",
+    ),
+)
+_LOADING: tuple[tuple[re.Pattern[str], Phase], ...] = (
+    (
+        re.compile(
+            r"\bloading:? (?:the )?(?:model|weights|checkpoint|shard)|failed to load '|Error loading \"|state_dicts\b",
+            re.IGNORECASE,
+        ),
         "load",
     ),
 )
@@ -113,7 +130,7 @@ def phase_of(
         if event.rule.role == "phase" and event.order <= root.order and not event.line.in_prose
     ]
     told += [_as_phase(event.rule.phase) for event in reversed(begun)][:1]
-    told += _nearby(log, root, _HINTS, 3)
+    told += _nearby(log, root, _HINTS, 3) + _nearby(log, root, _LOADING, 12)
     if _trains(log, root):
         told.append("training_forward")
     plain = [phase for phase in told if phase not in ("unknown", "compile")]

@@ -27,8 +27,8 @@ _RUN_STARTS = re.compile(
 #: A line that shows the program got on with its work.
 _PROGRESS = re.compile(
     r"\b(?:step|epoch|iter(?:ation)?)s?\b[ :=\[]*\d|it/s\b|s/it\b|\bloss\b[ :=]+[\d.]|tokens/s|"
-    r"\b200 OK\b|AUTOTUNE \w+\(|\b(?:finished|completed|saved|succeeded)\b|\bexit(?:ed)? (?:code |status )?0\b|"
-    r"retrying with|falling back|fallback",
+    r"\b200 OK\b|AUTOTUNE \w+\(|\b(?:finished(?! server process)|completed|saved|succeeded)\b|\bexit(?:ed)? (?:code |status )?0\b|"
+    r"retrying with|falling back|fallback|tokens per second",
     re.IGNORECASE,
 )
 #: A line after which nobody may speak of a failure got over.
@@ -38,6 +38,8 @@ _DEATH = re.compile(
     r"\bterminat(?:ed|ing)\b|shutting down|\bdied\b",
     re.IGNORECASE,
 )
+#: Words in front of a message that make up for a quiet level.
+_SAYS_ERROR = re.compile(r"\berror=|\bexception\b", re.IGNORECASE)
 _QUIET_LEVELS = frozenset({"I", "W", "D", "INFO", "WARN", "WARNING", "DEBUG", "TRACE", "NOTICE"})
 #: Exceptions that say only that another process or a task failed.
 _WRAPPING_TYPES = re.compile(
@@ -155,7 +157,13 @@ def _root_of_run(log: Log, run: _Run) -> Root:
     wrappers = by_role.get("wrapper", [])
     unrelated = by_role.get("unrelated", [])
     recovered = by_role.get("recovered", [])
-    survived = [event for event in failures if _survived(log, run, event, wrappers, unrelated)]
+    survived: list[Event] = []
+    for event in reversed(failures):
+        # What is printed again by a failure that was not survived was not survived either.
+        fatal_later = any(_same(event, one) for one in failures if one.order > event.order and one not in survived)
+        if not fatal_later and _survived(log, run, event, wrappers, unrelated):
+            survived.append(event)
+    survived.reverse()
     killed_after = [event for event in failures if _is_aftermath(event, wrappers)]
     standing = [event for event in failures if event not in survived and event not in killed_after]
     wrappers = sorted([*wrappers, *killed_after], key=lambda event: event.order)
@@ -208,12 +216,14 @@ def _choose(failures: Sequence[Event]) -> Event | None:
 def _is_aftermath(event: Event, wrappers: Sequence[Event]) -> bool:
     """Tell a bare kill that follows a death already reported: a parent cleaning up, no shortage.
 
-    SIGKILL alone proves nothing; where a wrapper itself names the signal, the kill came first.
+    SIGKILL alone proves nothing. Where this line or a wrapper before it names the signal as the
+    way a process ended, the kill came first.
     """
     if event.rule.resource != "host_memory" or event.match.pattern.quality == "exact":
         return False
     before = [one for one in wrappers if one.order < event.order]
-    return bool(before) and not any(one.match.numbers.get("exit_code") in (-9, 137) for one in before)
+    signals = [one.match.numbers.get("exit_code") for one in (event, *before)]
+    return bool(before) and not any(signal in (-9, 137) for signal in signals)
 
 
 def _blamed(recovered: Sequence[Event], wrappers: Sequence[Event]) -> Event | None:
@@ -226,7 +236,9 @@ def _blamed(recovered: Sequence[Event], wrappers: Sequence[Event]) -> Event | No
 
 
 def _is_loud(event: Event) -> bool:
-    return event.line.kind is Kind.EXCEPTION or event.line.prefix.level not in _QUIET_LEVELS
+    if event.line.kind is Kind.EXCEPTION or event.line.prefix.level not in _QUIET_LEVELS:
+        return True
+    return bool(_SAYS_ERROR.search(event.line.body[: event.offset]))
 
 
 def _survived(log: Log, run: _Run, event: Event, wrappers: Sequence[Event], unrelated: Sequence[Event]) -> bool:
@@ -235,15 +247,15 @@ def _survived(log: Log, run: _Run, event: Event, wrappers: Sequence[Event], unre
         return False
     # An exception that was printed and got over is rare; it takes plain progress right after.
     needed = 3 if event.line.kind is Kind.EXCEPTION else 1
-    progress = 0
+    progress, ended_well = 0, False
     for line in log.lines[event.last_order + 1 : min(run.last, len(log.lines))]:
         if line.in_prose or line.kind in (Kind.CODE, Kind.FRAME):
             continue
-        if line.kind is Kind.EXCEPTION or _DEATH.search(line.body):
-            return False
         if _PROGRESS.search(line.body) and "?it/s" not in line.body:
-            progress += 1
-    return progress >= needed
+            progress, ended_well = progress + 1, True
+        elif line.kind is Kind.EXCEPTION or _DEATH.search(line.body):
+            ended_well = False
+    return progress >= needed and ended_well
 
 
 def _same(one: Event, root: Event) -> bool:
