@@ -13,6 +13,7 @@ from oortriage.intake import markdown, traceback
 from oortriage.intake.clean import clean
 from oortriage.intake.line import Kind, Line, Piece
 from oortriage.intake.prefix import peel
+from oortriage.intake.structured import Unpacked, unpack
 from oortriage.intake.traceback import Raised
 from oortriage.intake.unwrap import unwrap, wrap_width
 
@@ -71,6 +72,9 @@ def read_lines(pieces: Iterable[Piece]) -> Iterator[Line]:
     """Clean each piece, peel its prefix, and undo escaped line breaks (``repr`` of a traceback)."""
     for piece in _unnumbered(_unjoined(pieces)):
         cleaned = clean(piece.raw)
+        if cleaned[:1] == "{" and (unpacked := unpack(cleaned)):
+            yield from _from_json(unpacked, piece)
+            continue
         prefix = peel(cleaned)
         body = cleaned[prefix.length :]
         if prefix.boxed:
@@ -123,6 +127,20 @@ def _newest_first(lines: list[Line]) -> bool:
     steps = [(a > b) - (a < b) for a, b in itertools.pairwise(times) if len(a) == len(b)]
     falling, rising = steps.count(1), steps.count(-1)
     return falling >= 3 and falling > 4 * rising
+
+
+def _from_json(unpacked: Unpacked, piece: Piece) -> Iterator[Line]:
+    """Read the message of a JSON line as lines of their own; columns point at its first character."""
+    for text in unpacked.message.split("\n"):
+        cleaned = clean(text)
+        inner = peel(cleaned)
+        prefix = msgspec.structs.replace(
+            inner,
+            level=inner.level or unpacked.level,
+            time=unpacked.time or inner.time,
+            container=inner.container or unpacked.source,
+        )
+        yield Line(cleaned[inner.length :], [piece], [(0, unpacked.offset)], prefix, prefix.stream)
 
 
 def _worth_expanding(body: str) -> bool:

@@ -110,59 +110,87 @@ def _is_code(body: str) -> bool:
 
 def _one(lines: Sequence[Line], index: int, first: int, chain: str) -> tuple[Raised | None, int]:
     """Read the frames from ``index`` on and the exception that ends them."""
-    frames: list[Frame] = []
-    indent = 0
-    after_frame = False
+    reader = _Reader()
     while index < len(lines):
         line = lines[index]
-        body = line.body
-        stripped = body.strip()
-        if found := _FRAME.match(body):
-            frames.append(Frame(found["file"], int(found["line"]), (found["function"] or "").strip()))
-            indent = len(found["indent"])
-            line.kind = Kind.FRAME
-            after_frame = True
-        elif found := _NOTEBOOK_FRAME.match(body):
-            number = int(found["line"] or found["cell"])
-            function = (found["function"] or "").partition("(")[0].rpartition(".")[2]
-            frames.append(Frame(found["file"] or "<cell>", number, function))
-            line.kind = Kind.FRAME
-            after_frame = False
-        elif frames and not indent and (found := _NOTEBOOK_CODE.match(body)):
-            line.kind = Kind.CODE
-            if body.startswith("-"):
-                frames[-1] = msgspec.structs.replace(frames[-1], source=body[found.end() :].strip())
-        elif not stripped or _CARETS.match(body) or _REPEATED.match(body):
-            line.kind = Kind.CODE if stripped else line.kind
-        elif found := _RICH_FRAME.match(stripped):
-            frames.append(Frame(found["file"], int(found["line"]), found["function"] or ""))
-            line.kind = Kind.FRAME
-        elif line.prefix.boxed or stripped[:1] in "╰╭" or _RICH_CODE.match(body):
-            line.kind = Kind.CODE
-            if frames and "❱" in line.pieces[0].raw:
-                source = _RICH_SOURCE.sub("", stripped.lstrip("❱ "))
-                frames[-1] = msgspec.structs.replace(frames[-1], source=source.strip("│ "))
-        elif frames and len(body) - len(body.lstrip()) > indent and (indent or after_frame):
-            line.kind = Kind.CODE
-            if after_frame:
-                frames[-1] = msgspec.structs.replace(frames[-1], source=stripped)
-            after_frame = False
-        elif _HEAD.search(body) or _CHAIN.match(stripped):
+        stripped = line.body.strip()
+        if reader.takes_frame(line) or reader.takes_code(line):
+            index += 1
+        elif _HEAD.search(line.body) or _CHAIN.match(stripped):
             break
         elif found := _EXCEPTION.match(stripped):
             line.kind = Kind.EXCEPTION
             message = (found["message"] or "").strip()
-            return Raised(found["type"], message, tuple(frames), first, index, chain), index + 1
-        elif after_frame:
-            # Indentation was lost on the way: the line after a frame is its source.
-            line.kind = Kind.CODE
-            after_frame = False
-        elif _is_code(body):
-            line.kind = Kind.CODE
+            return Raised(found["type"], message, tuple(reader.frames), first, index, chain), index + 1
+        elif reader.takes_code_without_indent(line):
+            index += 1
         else:
             break
-        index += 1
-    if not frames:
+    if not reader.frames:
         return None, index
     # The exception's own line is missing, but where it happened is known.
-    return Raised("", "", tuple(frames), first, index - 1, chain), index
+    return Raised("", "", tuple(reader.frames), first, index - 1, chain), index
+
+
+class _Reader:
+    """The frames of one traceback, in the styles of Python, notebooks and rich."""
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self._indent = 0
+        self._wants_source = False
+
+    def takes_frame(self, line: Line) -> bool:
+        """Take a line that names a file, a line and a function."""
+        if found := _FRAME.match(line.body):
+            self._add(found["file"], found["line"], (found["function"] or "").strip())
+            self._indent = len(found["indent"])
+        elif found := _NOTEBOOK_FRAME.match(line.body):
+            function = (found["function"] or "").partition("(")[0].rpartition(".")[2]
+            self._add(found["file"] or "<cell>", found["line"] or found["cell"], function)
+            self._wants_source = False
+        elif found := _RICH_FRAME.match(line.body.strip()):
+            self._add(found["file"], found["line"], found["function"] or "")
+        else:
+            return False
+        line.kind = Kind.FRAME
+        return True
+
+    def takes_code(self, line: Line) -> bool:
+        """Take a line that its shape marks as source code, or as decoration of it."""
+        body, stripped = line.body, line.body.strip()
+        if not stripped:
+            return True
+        if _CARETS.match(body) or _REPEATED.match(body):
+            pass
+        elif line.prefix.boxed or stripped[0] in "╰╭" or _RICH_CODE.match(body):
+            if "❱" in line.pieces[0].raw:
+                self._source(_RICH_SOURCE.sub("", stripped.lstrip("❱ ")).strip("│ "))
+        elif self.frames and not self._indent and (found := _NOTEBOOK_CODE.match(body)):
+            if body.startswith("-"):
+                self._source(body[found.end() :].strip())
+        elif self.frames and len(body) - len(body.lstrip()) > self._indent and (self._indent or self._wants_source):
+            if self._wants_source:
+                self._source(stripped)
+        else:
+            return False
+        line.kind = Kind.CODE
+        return True
+
+    def takes_code_without_indent(self, line: Line) -> bool:
+        """Take the line after a frame whose indentation was lost on the way, and bare statements."""
+        if not self._wants_source and not _is_code(line.body):
+            return False
+        if self._wants_source:
+            self._source(line.body.strip())
+        line.kind = Kind.CODE
+        return True
+
+    def _add(self, file: str, number: str, function: str) -> None:
+        self.frames.append(Frame(file, int(number), function))
+        self._wants_source = True
+
+    def _source(self, text: str) -> None:
+        if self.frames:
+            self.frames[-1] = msgspec.structs.replace(self.frames[-1], source=text)
+        self._wants_source = False

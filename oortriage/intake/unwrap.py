@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from oortriage.intake.line import Line
 
@@ -25,7 +26,7 @@ def wrap_width(lines: Sequence[Line]) -> int:
     lengths = Counter(len(line.body) + line.prefix.length for line in lines)
     texts = {
         line.body
-        for line, below in zip(lines, lines[1:], strict=False)
+        for line, below in pairwise(lines)
         if line.body and line.body[-1] not in _TABLE_ENDS and not _alike(line, below)
     }
     prefixes = {line.body: line.prefix.length for line in lines}

@@ -27,7 +27,8 @@ _RUN_STARTS = re.compile(
 #: A line that shows the program got on with its work.
 _PROGRESS = re.compile(
     r"\b(?:step|epoch|iter(?:ation)?)s?\b[ :=\[]*\d|it/s\b|s/it\b|\bloss\b[ :=]+[\d.]|tokens/s|"
-    r"\b200 OK\b|AUTOTUNE \w+\(|\b(?:finished(?! server process)|completed|saved|succeeded)\b|\bexit(?:ed)? (?:code |status )?0\b|"
+    r"\b200 OK\b|AUTOTUNE \w+\(|\b(?:finished(?! server process)|completed|saved|succeeded)\b|"
+    r"\bexit(?:ed)? (?:code |status )?0\b|"
     r"retrying with|falling back|fallback|tokens per second",
     re.IGNORECASE,
 )

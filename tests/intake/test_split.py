@@ -31,6 +31,10 @@ def test_a_last_line_without_newline_is_a_line() -> None:
     assert filled(b"a\nlast") == [(1, 0, "a"), (2, 0, "last")]
 
 
+def test_a_line_break_at_the_end_begins_no_line() -> None:
+    assert pieces(b"a\nb\n") == [Piece(1, 0, "a"), Piece(2, 0, "b")]
+
+
 def test_blank_lines_are_pieces_too() -> None:
     assert [one.number for one in pieces(b"a\n\n\nb")] == [1, 2, 3, 4]
 
@@ -84,12 +88,14 @@ def test_only_line_feeds_count_as_lines(separator: str) -> None:
 
 @given(
     st.lists(
-        st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=30), max_size=20
+        st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=30),
+        min_size=1,
+        max_size=20,
     )
 )
 def test_lines_come_back_as_they_are(lines: list[str]) -> None:
-    found = pieces("\n".join(lines).encode())
-    assert [one.raw for one in found] == (lines or [""])
+    found = pieces("".join(f"{line}\n" for line in lines).encode())
+    assert [one.raw for one in found] == lines
     assert [one.number for one in found] == list(range(1, len(found) + 1))
     assert all(one.column == 0 for one in found)
 
