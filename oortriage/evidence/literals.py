@@ -11,7 +11,9 @@ _ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 def fold(text: str) -> str:
     """Lower the ASCII letters and turn line breaks to spaces; every offset stays where it was."""
-    lowered = text.lower() if text.isascii() else text.translate(_ASCII_LOWER)
+    lowered = text.lower()
+    if len(lowered) != len(text):  # one letter became two, as the Turkish dotted I does
+        lowered = text.translate(_ASCII_LOWER)
     return lowered.replace("\n", " ").replace("\r", " ")
 
 

@@ -12,7 +12,7 @@ import msgspec
 from oortriage.intake import markdown, traceback
 from oortriage.intake.clean import clean
 from oortriage.intake.line import Kind, Line, Piece
-from oortriage.intake.prefix import peel
+from oortriage.intake.prefix import peel, stream_of
 from oortriage.intake.structured import Unpacked, unpack
 from oortriage.intake.traceback import Raised
 from oortriage.intake.unwrap import unwrap, wrap_width
@@ -99,10 +99,10 @@ def _mark_help(lines: Iterable[Line]) -> None:
 def _unjoined(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Cut a line at the rank prefixes inside it: a paste that lost its line breaks."""
     for piece in pieces:
-        cuts = [found.start() for found in _RANK_INSIDE.finditer(piece.raw)]
-        if not cuts:
+        if " [rank" not in piece.raw:
             yield piece
             continue
+        cuts = [found.start() for found in _RANK_INSIDE.finditer(piece.raw)]
         bounds = [0, *cuts, len(piece.raw)]
         for low, high in itertools.pairwise(bounds):
             yield Piece(piece.number, piece.column + low, piece.raw[low:high])
@@ -134,11 +134,14 @@ def _from_json(unpacked: Unpacked, piece: Piece) -> Iterator[Line]:
     for text in unpacked.message.split("\n"):
         cleaned = clean(text)
         inner = peel(cleaned)
+        container = inner.container or unpacked.source
+        fields = {"container": container, "process": inner.process, "rank": inner.rank, "pid": inner.pid}
         prefix = msgspec.structs.replace(
             inner,
             level=inner.level or unpacked.level,
             time=unpacked.time or inner.time,
-            container=inner.container or unpacked.source,
+            container=container,
+            stream=stream_of(fields),
         )
         yield Line(cleaned[inner.length :], [piece], [(0, unpacked.offset)], prefix, prefix.stream)
 

@@ -96,12 +96,27 @@ _FORMS_BY_START: dict[str, tuple[str, ...]] = {
     "❱": (r"❱ ?",),
 }
 
-_COMPILED = {start: tuple(re.compile(form) for form in forms) for start, forms in _FORMS_BY_START.items()}
+
+def _combined(forms: tuple[str, ...]) -> re.Pattern[str]:
+    """Join forms into one expression, tried in order; group names get the form's number."""
+    numbered = [form.replace("(?P<", f"(?P<f{number}_") for number, form in enumerate(forms)]
+    return re.compile("|".join(f"(?:{form})" for form in numbered))
+
+
+_COMPILED = {start: _combined(forms) for start, forms in _FORMS_BY_START.items()}
+#: Inside a box or a table, ``name |`` is a cell and no container.
+_IN_BOX = {
+    start: _combined(tuple(form for form in forms if "(?P<container>" not in form) or ("(?!)",))
+    for start, forms in _FORMS_BY_START.items()
+}
 _MAX_PEELS = 8
 
 
 class Prefix(msgspec.Struct, frozen=True):
-    """What stood in front of a message. ``length`` is in characters of the cleaned line."""
+    """What stood in front of a message. ``length`` is in characters of the cleaned line.
+
+    ``stream`` names the process the line belongs to; it is empty when the prefix names none.
+    """
 
     length: int = 0
     container: str = ""
@@ -113,20 +128,7 @@ class Prefix(msgspec.Struct, frozen=True):
     place: str = ""
     quoted: bool = False
     boxed: bool = False
-
-    @property
-    def stream(self) -> str:
-        """The process a line belongs to; empty when its prefix names none."""
-        who = " ".join(
-            part
-            for part in (
-                self.process,
-                f"rank={self.rank}" if self.rank else "",
-                f"pid={self.pid}" if self.pid else "",
-            )
-            if part
-        )
-        return "/".join(part for part in (self.container, who) if part)
+    stream: str = ""
 
 
 NO_PREFIX = Prefix()
@@ -143,19 +145,26 @@ def peel(text: str) -> Prefix:
             indent += 1
         first = text[indent : indent + 1]
         kind = "digit" if first.isdigit() else "letter" if first.isalpha() else first
-        for form in _COMPILED.get(kind, ()):
-            found = form.match(text, indent)
-            if not found or found.end() == at or (boxed and "container" in form.groupindex):
-                continue
-            break
-        else:
+        forms = (_IN_BOX if boxed else _COMPILED).get(kind)
+        found = forms.match(text, indent) if forms else None
+        if found is None or found.end() == at:
             break
         quoted = quoted or first == ">"
         boxed = boxed or first in "│❱|"
         for name, value in found.groupdict().items():
             if value:
-                fields.setdefault(name, value.strip())
+                fields.setdefault(name.partition("_")[2], value.strip())
         at = found.end()
     if not at:
         return NO_PREFIX
-    return Prefix(length=at, quoted=quoted, boxed=boxed, **fields)
+    return Prefix(length=at, quoted=quoted, boxed=boxed, stream=stream_of(fields), **fields)
+
+
+def stream_of(fields: dict[str, str]) -> str:
+    """Name a process by what is known of it: container, worker, rank, pid."""
+    who = fields.get("process", "")
+    for label in ("rank", "pid"):
+        if value := fields.get(label):
+            who = f"{who} {label}={value}" if who else f"{label}={value}"
+    container = fields.get("container", "")
+    return f"{container}/{who}" if container and who else container or who

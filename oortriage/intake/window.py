@@ -17,18 +17,22 @@ import msgspec
 from oortriage.intake.source import CHUNK
 
 #: A log up to this size is kept whole.
-WHOLE = 2 << 20
+WHOLE = 1 << 20
 #: Bytes kept at either end of a larger one.
-EDGE = 192 << 10
+EDGE = 128 << 10
 #: Bytes before and after an anchor: about 100 and 60 lines of a traceback.
 BEFORE = 14 << 10
 AFTER = 8 << 10
 #: Budgets in bytes for the first and for the last stretches.
-FIRST_BUDGET = 3 << 20
-LAST_BUDGET = 3 << 20
+FIRST_BUDGET = 1 << 20
+LAST_BUDGET = 1 << 20
 #: An anchor seen this often no longer opens a stretch in the first budget, so that one noisy
 #: message cannot use it up.
-FIRST_PER_ANCHOR = 24
+FIRST_PER_ANCHOR = 8
+#: An anchor seen this often is noise in this log and no longer looked for; its last occurrences
+#: are found again where they matter, at the end of the log and beside other anchors.
+NOISE_FACT = 64
+NOISE_EVENT = 4096
 #: Facts are single lines; they are kept with a margin of this many bytes.
 FACT_MARGIN = 512
 
@@ -53,29 +57,36 @@ class Anchors(msgspec.Struct, frozen=True):
     facts: tuple[str, ...]
 
 
-def _variants(literals: tuple[str, ...]) -> set[bytes]:
-    return {form.encode() for text in literals for form in (text, text.lower())}
-
-
 class Gate:
-    """The anchors as one automaton over raw bytes; built when the first large log needs it."""
+    """The anchors as one automaton over lower-cased bytes; built when a large log first needs it."""
 
     def __init__(self, anchors: Anchors) -> None:
-        """Keep the anchors, each also in lower case, as titles and old forms write it."""
-        self._events = _variants(anchors.events)
-        self._literals = sorted(self._events | _variants(anchors.facts))
+        """Keep the anchors, in lower case."""
+        self._events = {anchor.lower().encode() for anchor in anchors.events}
+        self._literals = sorted(self._events | {anchor.lower().encode() for anchor in anchors.facts})
         self.longest = max((len(literal) for literal in self._literals), default=1)
 
     @cached_property
     def _automaton(self) -> ahocorasick_rs.BytesAhoCorasick:
         return ahocorasick_rs.BytesAhoCorasick(self._literals, implementation=ahocorasick_rs.Implementation.DFA)
 
-    def hits(self, data: bytes) -> list[tuple[int, int, bool]]:
+    def hits(self, data: bytes) -> list[tuple[bytes, int, bool]]:
         """Return ``(anchor, start, is_event)`` for the non-overlapping occurrences in order."""
         return [
-            (index, start, self._literals[index] in self._events)
-            for index, start, _ in self._automaton.find_matches_as_indexes(data)
+            (self._literals[index], start, self._literals[index] in self._events)
+            for index, start, _ in self._automaton.find_matches_as_indexes(data.lower())
         ]
+
+    def without(self, anchors: set[bytes]) -> Gate:
+        """Return a gate that no longer looks for some anchors."""
+        kept = [literal.decode() for literal in self._literals if literal not in anchors]
+        events = {literal.decode() for literal in self._events}
+        return Gate(
+            Anchors(
+                tuple(literal for literal in kept if literal in events),
+                tuple(literal for literal in kept if literal not in events),
+            )
+        )
 
 
 def keep(chunks: Iterator[bytes], gate: Gate, *, whole: int = WHOLE) -> list[Stretch]:
@@ -134,6 +145,8 @@ def _keep_large(chunks: Iterator[bytes], gate: Gate) -> list[Stretch]:
         base = carry_at[0]
         fresh_from = max(0, len(carry) - gate.longest)
         wanted = _wanted(gate, buffer, base, fresh_from, pools, offset == 0)
+        if noise := pools.noise():
+            gate = gate.without(noise)
         wanted += [(base + len(carry), high, late) for high, late in unfinished]
         for low, high, late in _merged(wanted, base, base + len(buffer)):
             line, column = _locate(buffer, low - base, carry_at)
@@ -164,15 +177,15 @@ def _wanted(
     if at_start:
         wanted.append((0, EDGE, False))
     view = buffer[fresh_from:]
-    for index, start, is_event in gate.hits(view):
+    for anchor, start, is_event in gate.hits(view):
         at = base + fresh_from + start
         if at <= pools.last_hit:
             continue
         pools.last_hit = at
-        late = pools.is_late(index)
+        late = pools.is_late(anchor, is_event=is_event)
         if is_event:
             wanted.append((at - BEFORE, at + AFTER, late))
-        elif not late or pools.spare(index):
+        elif not late:
             wanted.append((at - FACT_MARGIN, at + FACT_MARGIN, late))
     return wanted
 
@@ -213,16 +226,20 @@ class _Pools:
         self._first_size = 0
         self._last: deque[Stretch] = deque()
         self._last_size = 0
-        self._seen: dict[int, int] = {}
+        self._seen: dict[bytes, int] = {}
+        self._noise: set[bytes] = set()
 
-    def is_late(self, anchor: int) -> bool:
+    def is_late(self, anchor: bytes, *, is_event: bool) -> bool:
         """Count an anchor; true once its share of the first budget is used."""
-        self._seen[anchor] = self._seen.get(anchor, 0) + 1
-        return self._seen[anchor] > FIRST_PER_ANCHOR or self._first_size >= FIRST_BUDGET
+        seen = self._seen[anchor] = self._seen.get(anchor, 0) + 1
+        if seen == (NOISE_EVENT if is_event else NOISE_FACT):
+            self._noise.add(anchor)
+        return seen > FIRST_PER_ANCHOR or self._first_size >= FIRST_BUDGET
 
-    def spare(self, anchor: int) -> bool:
-        """Thin out a fact that repeats endlessly: every 64th is enough for the ring."""
-        return self._seen[anchor] % 64 == 0
+    def noise(self) -> set[bytes]:
+        """Hand over the anchors that have turned out to be noise, once."""
+        noise, self._noise = self._noise, set()
+        return noise
 
     def add(self, stretch: Stretch, *, late: bool) -> None:
         if not late:

@@ -87,7 +87,8 @@ _HINTS: tuple[tuple[re.Pattern[str], Phase], ...] = (
 _LOADING: tuple[tuple[re.Pattern[str], Phase], ...] = (
     (
         re.compile(
-            r"\bloading:? (?:the )?(?:model|weights|checkpoint|shard)|failed to load '|Error loading \"|state_dicts\b",
+            r"\bloading:? (?:the )?(?:model|weights|checkpoint|shard)|failed to load '|Error loading \"|state_dicts\b|"
+            r"checkpoint shards|\bloading \w+ from ",
             re.IGNORECASE,
         ),
         "load",

@@ -244,7 +244,7 @@ def _is_loud(event: Event) -> bool:
 
 def _survived(log: Log, run: _Run, event: Event, wrappers: Sequence[Event], unrelated: Sequence[Event]) -> bool:
     """Tell whether the program went on with its work after this failure, and did not die of it."""
-    if any(one.order >= event.order for one in (*wrappers, *unrelated)):
+    if event.line.in_prose or any(one.order >= event.order for one in (*wrappers, *unrelated)):
         return False
     # An exception that was printed and got over is rare; it takes plain progress right after.
     needed = 3 if event.line.kind is Kind.EXCEPTION else 1

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
+from oortriage.scoring.case import load_case
 from tests.cli.conftest import T4, Run, complained
 
 
@@ -14,13 +14,13 @@ def test_a_case_is_made_compared_corrected_and_blessed(run: Run, tmp_path: Path)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{folder / 'case.toml'}\n", "")
     assert (folder / "log.txt").read_bytes() == T4.read_bytes()
     label = folder / "case.toml"
-    table = tomllib.loads(label.read_text(encoding="utf-8"))
-    assert (table["origin"], table["source"]) == ("run", "https://example.com/1")
-    assert table["expect"]["resource"] == "shared_memory"
-    assert table["expect"]["root_line"] == 97
-    assert table["expect"]["numbers"] == {"required_bytes": 81920, "limit_bytes": 65536}
+    case = load_case(label)
+    assert (case.origin, case.source, case.log) == ("run", "https://example.com/1", "log.txt")
+    assert (case.expect.resource, case.expect.root_line) == ("shared_memory", 97)
+    assert case.expect.numbers == {"required_bytes": 81920, "limit_bytes": 65536}
 
-    assert (run("cases", "diff", tmp_path).returncode, run("cases", "diff", tmp_path).stdout) == (0, "")
+    done = run("cases", "diff", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
     wrong = label.read_text(encoding="utf-8").replace("root_line = 97", "root_line = 96")
     label.write_text(wrong.replace('note = ""', 'note = "kept"'), encoding="utf-8")
@@ -29,8 +29,8 @@ def test_a_case_is_made_compared_corrected_and_blessed(run: Run, tmp_path: Path)
 
     done = run("cases", "bless", folder)
     assert (done.returncode, done.stdout) == (0, f"{label}\n")
-    table = tomllib.loads(label.read_text(encoding="utf-8"))
-    assert (table["expect"]["root_line"], table["note"], table["source"]) == (97, "kept", "https://example.com/1")
+    case = load_case(label)
+    assert (case.expect.root_line, case.note, case.source) == (97, "kept", "https://example.com/1")
 
 
 def test_a_folder_that_is_there_is_not_overwritten(run: Run, tmp_path: Path) -> None:

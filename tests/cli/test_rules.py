@@ -90,7 +90,7 @@ def test_test_runs_the_samples_of_a_folder(run: Run, folder: Path) -> None:
 def test_test_ends_also_on_a_rule_that_never_would(run: Run, folder: Path) -> None:
     """Whoever writes a rule meets its bomb here first."""
     (folder / "ZZ901.toml").write_text(BOMB, encoding="utf-8")
-    done = run("rules", "test", folder, timeout=15)
+    done = run("rules", "test", folder, timeout=10)
     assert done.returncode == 2
     assert "ZZ901" in done.stdout
 

@@ -75,9 +75,7 @@ def test_order_of_processes_changes_no_event(ranks: list[int]) -> None:
 
 @pytest.mark.parametrize("role", ["benign", "recovered"])
 def test_a_harmless_wording_takes_out_the_failure_inside_it(role: str) -> None:
-    harmless = rule(
-        "ignored: gizmo overflow", anchors=["ignored: gizmo"], role=role, code="ZZ901"
-    )
+    harmless = rule("ignored: gizmo overflow", anchors=["ignored: gizmo"], role=role, code="ZZ901")
     found = events([overflow(), harmless], "ignored: gizmo overflow: 5", "gizmo overflow: 6")
     assert [(event.code, event.line.number) for event in found] == [("ZZ901", 1), ("ZZ900", 2)]
     assert found[0].also == ("ZZ900",)
@@ -85,9 +83,7 @@ def test_a_harmless_wording_takes_out_the_failure_inside_it(role: str) -> None:
 
 def test_benign_goes_before_recovered() -> None:
     benign = rule("gizmo overflow", anchors=["gizmo overflow"], role="benign", code="ZZ901")
-    recovered = rule(
-        "gizmo overflow: 5, went on", anchors=["gizmo overflow"], role="recovered", code="ZZ902"
-    )
+    recovered = rule("gizmo overflow: 5, went on", anchors=["gizmo overflow"], role="recovered", code="ZZ902")
     found = events([recovered, benign], "gizmo overflow: 5, went on")
     assert [event.code for event in found] == ["ZZ901"]
 
@@ -109,9 +105,7 @@ def test_of_two_exact_wordings_the_one_with_more_figures_stands() -> None:
 
 
 def test_texts_that_do_not_touch_are_two_events_though_a_third_joins_them() -> None:
-    joining = rule(
-        pattern("overflow: 5 and gizmo", quality="paraphrase"), anchors=["5 and gizmo"], code="ZZ901"
-    )
+    joining = rule(pattern("overflow: 5 and gizmo", quality="paraphrase"), anchors=["5 and gizmo"], code="ZZ901")
     found = events([overflow(), joining], "gizmo overflow: 5 and gizmo overflow: 6")
     assert [event.match.numbers.get("required_bytes") for event in found] == [5, 6]
 

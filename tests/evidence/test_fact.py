@@ -28,9 +28,7 @@ MODEL = fact_rule(pattern(r"gizmo model=(?P<model>\S+)", captures={"model": "tex
 
 
 def test_a_fact_names_value_file_line_and_rule() -> None:
-    assert facts([MODEL], "start", "gizmo model=tiny") == [
-        Fact("model", "tiny", "run.log", 2, 0.97, "FA901")
-    ]
+    assert facts([MODEL], "start", "gizmo model=tiny") == [Fact("model", "tiny", "run.log", 2, 0.97, "FA901")]
 
 
 def test_several_groups_are_several_facts_and_numbers_stay_numbers() -> None:
@@ -59,16 +57,12 @@ def test_a_setting_left_open_is_no_fact(written: str) -> None:
 
 @pytest.mark.parametrize(("quality", "sure"), [("exact", 0.97), ("partial", 0.7), ("paraphrase", 0.5)])
 def test_a_looser_wording_makes_a_less_sure_fact(quality: str, sure: float) -> None:
-    one = fact_rule(
-        pattern(r"gizmo model=(?P<model>\S+)", captures={"model": "text"}, quality=quality)
-    )
+    one = fact_rule(pattern(r"gizmo model=(?P<model>\S+)", captures={"model": "text"}, quality=quality))
     assert [fact.confidence for fact in facts([one], "gizmo model=tiny")] == [sure]
 
 
 def test_facts_come_in_reading_order() -> None:
-    other = fact_rule(
-        pattern(r"gizmo dtype=(?P<dtype>\S+)", captures={"dtype": "text"}), code="FA900"
-    )
+    other = fact_rule(pattern(r"gizmo dtype=(?P<dtype>\S+)", captures={"dtype": "text"}), code="FA900")
     found = facts([MODEL, other], "gizmo model=a", "gizmo dtype=b", "gizmo model=c")
     assert [(fact.name, fact.value, fact.line) for fact in found] == [
         ("model", "a", 1),
@@ -78,7 +72,5 @@ def test_facts_come_in_reading_order() -> None:
 
 
 def test_a_failure_rule_gives_no_facts() -> None:
-    one = rule(
-        pattern(r"gizmo model=(?P<kernel>\S+)", captures={"kernel": "text"}), anchors=["gizmo"]
-    )
+    one = rule(pattern(r"gizmo model=(?P<kernel>\S+)", captures={"kernel": "text"}), anchors=["gizmo"])
     assert facts([one], "gizmo model=tiny") == []

@@ -56,9 +56,7 @@ def test_a_faultless_rule_has_no_problem(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_each_problem_is_told_with_its_line(
-    tmp_path: Path, old: str, new: str, line_start: str, words: str
-) -> None:
+def test_each_problem_is_told_with_its_line(tmp_path: Path, old: str, new: str, line_start: str, words: str) -> None:
     text = VALID.replace(old, new, 1)
     assert text != VALID
     (said,) = problems(tmp_path, text)

@@ -13,9 +13,7 @@ literals = st.lists(st.text("abAB -é", min_size=1, max_size=4), max_size=6)
 
 def lowered(text: str) -> str:
     """Lower ASCII letters and turn line breaks to spaces, one character at a time."""
-    return "".join(
-        " " if one in "\n\r" else chr(ord(one) + 32) if "A" <= one <= "Z" else one for one in text
-    )
+    return "".join(" " if one in "\n\r" else chr(ord(one) + 32) if "A" <= one <= "Z" else one for one in text)
 
 
 @given(st.text())
@@ -48,9 +46,7 @@ def test_places_count_characters_and_not_bytes() -> None:
 
 
 def test_a_literal_is_found_over_a_line_break() -> None:
-    assert list(LiteralSet(["Out of memory"]).find(fold("OUT OF\nMEMORY"))) == [
-        ("out of memory", 0, 13)
-    ]
+    assert list(LiteralSet(["Out of memory"]).find(fold("OUT OF\nMEMORY"))) == [("out of memory", 0, 13)]
 
 
 def test_only_ascii_letters_are_blind_to_case() -> None:

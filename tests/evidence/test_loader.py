@@ -105,16 +105,19 @@ def test_an_unreadable_file_is_told_by_name(tmp_path: Path, content: bytes | Non
 
 @pytest.mark.parametrize("regex", ["(?<!not )gizmo overflow", "(?<=my )gizmo overflow"])
 def test_a_rule_that_loads_can_be_matched(tmp_path: Path, regex: str) -> None:
-    """A space matches a run of any length, which no look-behind of Python can hold."""
+    """A space matches a run of any length, which no look-behind of Python can hold.
+
+    Either the loader says so, with file and line, or the matcher gets along with it.
+    """
     text = re.sub(r"regex = '''.*?'''", lambda _: f"regex = '''{regex}'''", VALID)
     text = re.sub(r"captures = .*\n", "", text)
     path = written(tmp_path, text)
+    complaint = ""
     try:
-        rule = load_rule(path)
+        found = Matcher([load_rule(path)]).find("my gizmo overflow")
     except RuleError as problem:
-        assert str(problem).startswith(f"{path}:{line_of(text, 'regex')}: ")
-        return
-    assert len(Matcher([rule]).find("my gizmo overflow")) == 1
+        found, complaint = [], str(problem)
+    assert complaint.startswith(f"{path}:{line_of(text, 'regex')}: ") or len(found) == 1
 
 
 def test_a_folder_is_read_in_order_of_code(tmp_path: Path) -> None:

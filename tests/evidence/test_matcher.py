@@ -47,10 +47,7 @@ def test_a_match_tells_rule_place_text_and_figures() -> None:
 @settings(max_examples=400)
 def test_found_is_what_holds_an_anchor(text: str, anchors: list[str], expression: str) -> None:
     """Against a search without anchors. Hits that only begin an anchor may go either way."""
-    found = {
-        (match.start, match.end)
-        for match in Matcher([rule(pattern(expression), anchors=anchors)]).find(text)
-    }
+    found = {(match.start, match.end) for match in Matcher([rule(pattern(expression), anchors=anchors)]).find(text)}
     folded = text.lower()
     places = [
         (start, start + len(anchor))
@@ -115,9 +112,7 @@ def test_a_group_that_took_no_part_gives_no_figure() -> None:
         ),
         anchors=["gizmo full"],
     )
-    assert [match.numbers for match in Matcher([one]).find("gizmo full, 3 MiB")] == [
-        {"size": 3_145_728}
-    ]
+    assert [match.numbers for match in Matcher([one]).find("gizmo full, 3 MiB")] == [{"size": 3_145_728}]
 
 
 def test_case_of_anchors_never_counts_and_case_of_patterns_does() -> None:
@@ -163,9 +158,7 @@ def test_the_triton_message_may_be_wrapped_between_any_words(data: st.DataObject
     words = message.split(" ")
     text = words[0] + "".join(data.draw(st.sampled_from([" ", "\n"])) + word for word in words[1:])
     matcher = Matcher([one for one in built_in_rules() if one.code == "SM101"])
-    assert [match.numbers for match in matcher.find(text)] == [
-        {"required_bytes": 81920, "limit_bytes": 65536}
-    ]
+    assert [match.numbers for match in matcher.find(text)] == [{"required_bytes": 81920, "limit_bytes": 65536}]
 
 
 #: Two ways to read every pair of letters, and a text on which both fail in the end.

@@ -62,8 +62,7 @@ def test_a_page_tells_all_the_rule_knows() -> None:
 def test_a_page_leaves_out_what_the_rule_does_not_say() -> None:
     page = describe(rule("gizmo", anchors=["gizmo"], role="wrapper", resource="none"))
     assert page == (
-        "# ZZ900: The gizmo is full\n\nrole wrapper, resource none, printed by gizmo.\n\n"
-        "The gizmo is full.\n"
+        "# ZZ900: The gizmo is full\n\nrole wrapper, resource none, printed by gizmo.\n\nThe gizmo is full.\n"
     )
 
 

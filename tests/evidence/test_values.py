@@ -144,9 +144,7 @@ def test_what_has_no_finite_value_is_refused(text: str) -> None:
     gap=st.sampled_from(["", " ", "  ", "\u00a0", "\n"]),
     commas=st.booleans(),
 )
-def test_size_is_number_times_power_of_1024(
-    number: int, hundredths: int, unit: str, gap: str, commas: bool
-) -> None:
+def test_size_is_number_times_power_of_1024(number: int, hundredths: int, unit: str, gap: str, commas: bool) -> None:
     digits = thousands(str(number), ",") if commas else str(number)
     exact = (Fraction(number) + Fraction(hundredths, 100)) * 1024 ** POWERS[unit]
     got = parse_size(f"{digits}.{hundredths:02d}{gap}{unit}")
@@ -154,7 +152,9 @@ def test_size_is_number_times_power_of_1024(
     assert abs(got - exact) <= Fraction(1, 2) + exact / 2**51
 
 
-@given(number=st.integers(0, 2**20), unit=st.sampled_from(sorted(POWERS)), shift=st.sampled_from([str.lower, str.upper]))
+@given(
+    number=st.integers(0, 2**20), unit=st.sampled_from(sorted(POWERS)), shift=st.sampled_from([str.lower, str.upper])
+)
 def test_unit_case_does_not_matter(number: int, unit: str, shift) -> None:
     assert parse_size(f"{number}{shift(unit)}") == number * 1024 ** POWERS[unit]
 
@@ -187,7 +187,9 @@ def test_sizes_seen_in_logs(text: str, value: int) -> None:
     assert parse_size(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "GiB", "12 tokens", "12 GiB free", "1.2.3 MB", "x12", "12 %", "7 blocks", "- MiB"])
+@pytest.mark.parametrize(
+    "text", ["", "GiB", "12 tokens", "12 GiB free", "1.2.3 MB", "x12", "12 %", "7 blocks", "- MiB"]
+)
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_size(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import re
 
 import pytest
@@ -61,7 +61,7 @@ def test_64_kib_is_turing_and_amd_alike() -> None:
 @pytest.mark.parametrize("one", ARCHITECTURES, ids=lambda one: one.name)
 def test_every_figure_has_a_source_and_a_day(one: Architecture) -> None:
     assert one.source.startswith(("https://", "NVIDIA CUDA C++ Programming Guide"))
-    assert datetime.date.fromisoformat(one.checked)
+    assert dt.date.fromisoformat(one.checked)
     assert one.vendor in {"nvidia", "amd"}
 
 
@@ -155,12 +155,8 @@ def test_an_unknown_card_has_none(card: str) -> None:
     assert by_card(card) is None
 
 
-@pytest.mark.parametrize(
-    ("card", "one"), [(card, one) for one in ARCHITECTURES for card in one.cards]
-)
-def test_every_card_of_the_table_is_found_under_its_own_architecture(
-    card: str, one: Architecture
-) -> None:
+@pytest.mark.parametrize(("card", "one"), [(card, one) for one in ARCHITECTURES for card in one.cards])
+def test_every_card_of_the_table_is_found_under_its_own_architecture(card: str, one: Architecture) -> None:
     for printed in (card, f"NVIDIA {card}", card.upper(), card.replace(" ", "_"), f"{card} 24GB"):
         assert by_card(printed) is one
 

@@ -93,7 +93,9 @@ def test_copies_of_a_pipeline_are_written_in_front() -> None:
     assert str(bill) == "65,536 = Q 64x128x2 + K 3x128x32x2 + V 3x32x128x2"
 
 
-@pytest.mark.parametrize("required", [
+@pytest.mark.parametrize(
+    "required",
+    [
         49_792,
         50_432,
         66_688,
@@ -103,7 +105,8 @@ def test_copies_of_a_pipeline_are_written_in_front() -> None:
         116_992,
         166_400,
         231_680,
-    ])
+    ],
+)
 def test_a_figure_with_scratch_space_of_the_compiler_has_no_bill(required: int) -> None:
     """Compiled for sm_80 and later, FP32: they hold more than the buffers of a tile."""
     assert attention_bills(required) == []
@@ -138,9 +141,7 @@ def test_what_the_log_knows_narrows_the_search(
 
 @given(st.sampled_from(POSSIBLE))
 def test_the_plainest_bill_comes_first(required: int) -> None:
-    order = [
-        (bill.settings["stages"], bill.settings["BLOCK_M"]) for bill in attention_bills(required)
-    ]
+    order = [(bill.settings["stages"], bill.settings["BLOCK_M"]) for bill in attention_bills(required)]
     assert order == sorted(order)
 
 
@@ -150,9 +151,7 @@ def test_a_head_size_is_searched_at_its_padded_size_once() -> None:
     assert len(bills) == 2
 
 
-@pytest.mark.parametrize(
-    ("head", "power"), [(1, 16), (16, 16), (17, 32), (64, 64), (80, 128), (96, 128), (192, 256)]
-)
+@pytest.mark.parametrize(("head", "power"), [(1, 16), (16, 16), (17, 32), (64, 64), (80, 128), (96, 128), (192, 256)])
 def test_head_sizes_are_padded_to_a_power_of_two(head: int, power: int) -> None:
     assert padded(head) == power
 

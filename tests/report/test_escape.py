@@ -75,9 +75,7 @@ def test_what_is_visible_stays_visible(text: str) -> None:
 
 
 @given(text=st.text("abc ", max_size=80), limit=st.integers(10, 60), data=st.data())
-def test_a_cut_text_is_a_part_round_the_wanted_character(
-    text: str, limit: int, data: st.DataObject
-) -> None:
+def test_a_cut_text_is_a_part_round_the_wanted_character(text: str, limit: int, data: st.DataObject) -> None:
     keep = data.draw(st.integers(0, max(0, len(text) - 1)))
     cut = shorten(text, limit, keep)
     assert len(cut) <= limit

@@ -14,7 +14,7 @@ from tests.report._made import made
 
 
 def test_a_format_that_is_none_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UsageError, match="'yaml'.*text, json, jsonl, markdown"):
+    with pytest.raises(UsageError, match=r"'yaml'.*text, json, jsonl, markdown"):
         open_report("yaml", Style())
 
 

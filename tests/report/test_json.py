@@ -40,9 +40,7 @@ def test_every_labelled_log_s_diagnosis_fits_the_schema(
     every: list[Diagnosis], validator: jsonschema.Draft202012Validator
 ) -> None:
     assert len(every) > 100
-    wrong = {
-        one.file: [error.message for error in validator.iter_errors(parsed(encode(one)))] for one in every
-    }
+    wrong = {one.file: [error.message for error in validator.iter_errors(parsed(encode(one)))] for one in every}
     assert {name: messages for name, messages in wrong.items() if messages} == {}
 
 
@@ -58,9 +56,7 @@ def test_every_labelled_log_s_diagnosis_fits_the_schema(
         ("bill", {"basis": "guess"}),
     ],
 )
-def test_the_schema_refuses_what_is_wrong(
-    validator: jsonschema.Draft202012Validator, key: str, value: object
-) -> None:
+def test_the_schema_refuses_what_is_wrong(validator: jsonschema.Draft202012Validator, key: str, value: object) -> None:
     table = parsed(encode(made()))
     assert validator.is_valid(table)
     assert not validator.is_valid({**table, key: value})

@@ -15,9 +15,7 @@ from tests.report._made import filled, hostile, made, rendered
 def test_every_log_is_one_line(every: list[Diagnosis]) -> None:
     text = rendered("jsonl", *every)
     assert text.endswith("\n")
-    assert [json.loads(line) for line in text[:-1].split("\n")] == [
-        json.loads(encode(one)) for one in every
-    ]
+    assert [json.loads(line) for line in text[:-1].split("\n")] == [json.loads(encode(one)) for one in every]
 
 
 def test_a_single_log_is_a_line_too() -> None:

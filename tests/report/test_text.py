@@ -21,7 +21,9 @@ from tests.report._made import filled, hostile, made, rendered
 from tests.report.conftest import CHOSEN
 
 #: Unicode's Bidi_Control characters, line separators, and invisible ones.
-ACTIVE = set("\u061c\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2028\u2029\u2066\u2067\u2068\u2069\ufeff")
+ACTIVE = set(
+    "\u061c\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2028\u2029\u2066\u2067\u2068\u2069\ufeff"
+)
 
 MESSAGE = (
     "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 81920, "

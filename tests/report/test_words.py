@@ -63,9 +63,7 @@ def test_small_sizes_are_exact_and_large_ones_rounded() -> None:
 
 def test_counts_and_fractions_are_told_by_name() -> None:
     numbers = {"max_model_len": 262144, "required_columns": 544, "utilization": 0.92}
-    assert number_line(made(numbers=numbers)) == (
-        "max model len 262,144, required columns 544, utilization 0.92"
-    )
+    assert number_line(made(numbers=numbers)) == ("max model len 262,144, required columns 544, utilization 0.92")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +89,12 @@ def test_no_figures_make_no_line() -> None:
 
 
 def test_facts_are_told_in_one_order_whatever_the_log_s() -> None:
-    facts = {"model": fact("tiny"), "vllm_version": fact("0.17.1"), "gpu": fact("Tesla T4"), "compute_capability": fact("7.5")}
+    facts = {
+        "model": fact("tiny"),
+        "vllm_version": fact("0.17.1"),
+        "gpu": fact("Tesla T4"),
+        "compute_capability": fact("7.5"),
+    }
     assert fact_line(made(facts=facts)) == "Tesla T4, capability 7.5, vLLM 0.17.1, model tiny"
 
 

@@ -27,8 +27,7 @@ HINT_P5 = (
 HINT_P7 = HINT_P5.replace("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 HINT_P8 = HINT_P5.replace(
     "https://pytorch.org/docs/stable/notes/cuda.html#environment-variables",
-    "https://docs.pytorch.org/docs/stable/notes/cuda.html"
-    "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf",
+    "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf",
 )
 
 
@@ -118,20 +117,12 @@ def p3(figures: Figures, device: str = "CUDA") -> str:
     return f"torch.cuda.OutOfMemoryError: {p2(figures, device).partition(': ')[2]}{HINT_P3}"
 
 
-def _from_2_1(
-    figures: Figures, device: str, exception: str, hint: str, capacity: str = "capacity"
-) -> str:
+def _from_2_1(figures: Figures, device: str, exception: str, hint: str, capacity: str = "capacity") -> str:
     clauses = "".join(f"Process {pid} has {size(b)} memory in use. " for pid, b in figures.others)
     if figures.own is not None:
-        clauses += (
-            f"Including non-PyTorch memory, this process has {size(figures.own)} memory in use. "
-        )
+        clauses += f"Including non-PyTorch memory, this process has {size(figures.own)} memory in use. "
     allowed = f"{size(figures.allowed)} allowed; " if figures.allowed is not None else ""
-    pools = (
-        f"with {size(figures.pools)} allocated in private pools (e.g., {device} Graphs), "
-        if figures.pools
-        else ""
-    )
+    pools = f"with {size(figures.pools)} allocated in private pools (e.g., {device} Graphs), " if figures.pools else ""
     return (
         f"{exception}: {device} out of memory. Tried to allocate {size(figures.tried)}. GPU 0 has a"
         f" total {capacity} of {size(figures.capacity)} of which {size(figures.free)} is free. "

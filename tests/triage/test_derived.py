@@ -34,9 +34,7 @@ NVML = [
 
 
 @pytest.mark.parametrize(("line", "version"), TRITON)
-def test_triton_is_dated_by_the_line_that_raises(
-    line: int, version: str, analyzer: Analyzer
-) -> None:
+def test_triton_is_dated_by_the_line_that_raises(line: int, version: str, analyzer: Analyzer) -> None:
     diagnosis = analyzer.text(traceback(SHARED, (COMPILER, line, "_init_handles")))
     stated = diagnosis.facts["triton_version"]
     assert stated.value == version
@@ -52,9 +50,7 @@ def test_triton_is_dated_by_the_line_that_raises(
         ("/usr/lib/python3.11/site-packages/other/compiler.py", 456, "_init_handles"),
     ],
 )
-def test_another_line_function_or_file_dates_nothing(
-    file: str, line: int, function: str, analyzer: Analyzer
-) -> None:
+def test_another_line_function_or_file_dates_nothing(file: str, line: int, function: str, analyzer: Analyzer) -> None:
     assert "triton_version" not in analyzer.text(traceback(SHARED, (file, line, function))).facts
 
 
@@ -71,9 +67,7 @@ def nvml(line: int, path: str = "../c10/cuda/") -> str:
 
 
 @pytest.mark.parametrize(("line", "version"), NVML)
-def test_pytorch_is_dated_by_its_nvml_assertion(
-    line: int, version: str, analyzer: Analyzer
-) -> None:
+def test_pytorch_is_dated_by_its_nvml_assertion(line: int, version: str, analyzer: Analyzer) -> None:
     diagnosis = analyzer.text(nvml(line))
     assert diagnosis.resource == "device_memory"
     assert diagnosis.facts["torch_version"].value == version
@@ -92,9 +86,7 @@ def test_a_line_that_two_releases_share_dates_none(analyzer: Analyzer) -> None:
         (r"C:\Python\python3.10\lib\x.py", "3.10"),
     ],
 )
-def test_python_is_read_from_the_paths_of_a_traceback(
-    path: str, version: str, analyzer: Analyzer
-) -> None:
+def test_python_is_read_from_the_paths_of_a_traceback(path: str, version: str, analyzer: Analyzer) -> None:
     stated = analyzer.text(traceback(SHARED, (path, "f"))).facts["python_version"]
     assert stated.value == version
 
@@ -108,9 +100,7 @@ def test_python_is_read_from_the_paths_of_a_traceback(
         ("NVIDIA GB10", "12.1"),
     ],
 )
-def test_the_capability_follows_from_the_card(
-    card: str, capability: str, analyzer: Analyzer
-) -> None:
+def test_the_capability_follows_from_the_card(card: str, capability: str, analyzer: Analyzer) -> None:
     log = f"start\nGPU 0: {card} (UUID: GPU-5d0c1c8e-77aa-4d1b-9b0e-0d4f6a3e9a11)\n{SHARED}\n"
     stated = analyzer.text(log).facts["compute_capability"]
     assert stated.value == capability

@@ -75,9 +75,7 @@ FRAGMENTED = (
 
 
 @by_name(FRAGMENTED)
-def test_fragmentation_is_proved_by_free_and_idle_memory_together(
-    report: Report, analyzer: Analyzer
-) -> None:
+def test_fragmentation_is_proved_by_free_and_idle_memory_together(report: Report, analyzer: Analyzer) -> None:
     diagnosis = analyzer.text(report.message)
     assert (diagnosis.resource, diagnosis.cause) == ("device_memory", "fragmentation")
     assert report.proof in diagnosis.summary
@@ -89,9 +87,7 @@ def test_fragmentation_is_proved_by_free_and_idle_memory_together(
 IDLE_BUT_WHOLE = (
     Report(
         "FastFlow#4",
-        messages.p5(
-            gib(410 / 1024, 11.91, 128.19 / 1024, 10.79, idle=424.6 / 1024, own=11.77)
-        ),
+        messages.p5(gib(410 / 1024, 11.91, 128.19 / 1024, 10.79, idle=424.6 / 1024, own=11.77)),
         "capacity",
         "4%",
         made_up="tried, free, own",
@@ -229,18 +225,14 @@ OTHERS = (
     ),
     Report(
         "index file 66106873564",
-        messages.p6(
-            gib(64 / 1024, 47.41, 0.03, 26.5, idle=0.3, own=27.34, others=((9123, 20.04),))
-        ),
+        messages.p6(gib(64 / 1024, 47.41, 0.03, 26.5, idle=0.3, own=27.34, others=((9123, 20.04),))),
         "other_process",
         "20.04 GiB",
         made_up="tried, allocated, idle, pid",
     ),
     Report(
         "index file 58309495061",
-        messages.p6(
-            gib(1.7, 14.56, 1.60, 0.5, idle=0.01, own=966 / 1024, others=((9123, 12.02),))
-        ),
+        messages.p6(gib(1.7, 14.56, 1.60, 0.5, idle=0.01, own=966 / 1024, others=((9123, 12.02),))),
         "other_process",
         "12.02 GiB",
         made_up="tried, capacity, free, allocated, idle, pid",
@@ -287,9 +279,7 @@ COUNTER_EXAMPLES = (
     ),
     Report(
         "index file 48985510486: of two clauses the one near allocated plus idle is the own one",
-        messages.p6(
-            gib(0.5, 79.14, 0.41, 75, idle=0.9, others=((4078482, 1.46), (3000001, 77.26)))
-        ),
+        messages.p6(gib(0.5, 79.14, 0.41, 75, idle=0.9, others=((4078482, 1.46), (3000001, 77.26)))),
         "capacity",
         made_up="tried, capacity, free, pids",
     ),
@@ -340,9 +330,7 @@ def test_no_other_process_is_blamed(report: Report, analyzer: Analyzer) -> None:
         ((450,), "other_process"),
     ],
 )
-def test_consecutive_pids_are_ranks_of_one_job(
-    pids: tuple[int, ...], cause: str, analyzer: Analyzer
-) -> None:
+def test_consecutive_pids_are_ranks_of_one_job(pids: tuple[int, ...], cause: str, analyzer: Analyzer) -> None:
     others = tuple((pid, 12 / len(pids)) for pid in pids)
     figures = gib(1, 23.6, 0.4, 10, idle=0.2, own=11.2, others=others)
     assert analyzer.text(messages.p6(figures)).cause == cause
@@ -353,9 +341,7 @@ def test_consecutive_pids_are_ranks_of_one_job(
 REFUSED_THOUGH_FREE = (
     Report(
         "lorax#94",
-        messages.p5(
-            gib(2 / 1024, 31.74, 23.44, 7.02, idle=412.8 / 1024, allowed=23.77, own=8.29)
-        ),
+        messages.p5(gib(2 / 1024, 31.74, 23.44, 7.02, idle=412.8 / 1024, allowed=23.77, own=8.29)),
         "per_process_limit",
         "allowed 23.77 GiB",
         made_up="capacity, allocated, idle, own",
@@ -426,18 +412,14 @@ REFUSED_THOUGH_FREE = (
 
 
 @by_name(REFUSED_THOUGH_FREE)
-def test_a_refusal_with_enough_free_is_a_limit_and_no_shortage(
-    report: Report, analyzer: Analyzer
-) -> None:
+def test_a_refusal_with_enough_free_is_a_limit_and_no_shortage(report: Report, analyzer: Analyzer) -> None:
     diagnosis = analyzer.text(report.message)
     assert (diagnosis.resource, diagnosis.cause) == ("device_memory", report.cause)
     assert report.proof in diagnosis.summary
 
 
 LARGER_THAN_THE_CARD = (
-    Report(
-        "RecDiff#4", messages.p3(gib(1.78, 4, 0, 7.42, reserved=9.23)), "system_memory_spill"
-    ),
+    Report("RecDiff#4", messages.p3(gib(1.78, 4, 0, 7.42, reserved=9.23)), "system_memory_spill"),
     Report(
         "magic-animate#26",
         messages.p3(gib(160 / 1024, 8, 0, 14.25, reserved=14.5)),
@@ -482,28 +464,20 @@ LARGER_THAN_THE_CARD = (
 
 
 @by_name(LARGER_THAN_THE_CARD)
-def test_spill_absurd_and_oversized_requests_are_told_apart(
-    report: Report, analyzer: Analyzer
-) -> None:
+def test_spill_absurd_and_oversized_requests_are_told_apart(report: Report, analyzer: Analyzer) -> None:
     diagnosis = analyzer.text(report.message)
     assert (diagnosis.resource, diagnosis.cause) == ("device_memory", report.cause)
 
 
 @by_name(tuple(one for one in LARGER_THAN_THE_CARD if one.cause != "system_memory_spill"))
-def test_no_memory_setting_is_prescribed_for_a_request_larger_than_the_card(
-    report: Report, analyzer: Analyzer
-) -> None:
+def test_no_memory_setting_is_prescribed_for_a_request_larger_than_the_card(report: Report, analyzer: Analyzer) -> None:
     offered = " ".join(changes(analyzer.text(report.message)))
     for setting in ("expandable_segments", "gpu-memory-utilization", "batch_size", "empty_cache"):
         assert setting not in offered
 
 
-@pytest.mark.parametrize(
-    ("times", "cause"), [(49.9, "exceeds_card"), (50.1, "absurd_request"), (1.01, "exceeds_card")]
-)
-def test_a_request_is_absurd_from_fifty_times_the_card(
-    times: float, cause: str, analyzer: Analyzer
-) -> None:
+@pytest.mark.parametrize(("times", "cause"), [(49.9, "exceeds_card"), (50.1, "absurd_request"), (1.01, "exceeds_card")])
+def test_a_request_is_absurd_from_fifty_times_the_card(times: float, cause: str, analyzer: Analyzer) -> None:
     figures = gib(24 * times, 24, 20, 2, idle=0.1, own=3.5)
     assert analyzer.text(messages.p6(figures)).cause == cause
 
@@ -634,9 +608,7 @@ MISSES = (
 
 
 @pytest.mark.parametrize("miss", MISSES, ids=lambda miss: miss.name)
-def test_known_misses_give_the_label_or_what_the_rule_is_known_to_say(
-    miss: Miss, analyzer: Analyzer
-) -> None:
+def test_known_misses_give_the_label_or_what_the_rule_is_known_to_say(miss: Miss, analyzer: Analyzer) -> None:
     diagnosis = analyzer.text(miss.message)
     assert diagnosis.resource == "device_memory"
     assert diagnosis.cause in {miss.label, miss.rule}, miss.reason
@@ -647,20 +619,14 @@ def test_known_misses_give_the_label_or_what_the_rule_is_known_to_say(
 UNIFIED = messages.hip(gib(3.31, 119, 0.76, 57.7, idle=0.07))
 
 
-@pytest.mark.parametrize(
-    "gpu", ["NVIDIA GB10", "NVIDIA DGX Spark", "Jetson AGX Orin", "NVIDIA Thor", "Strix Halo"]
-)
-def test_unexplained_memory_proves_nobody_where_memory_is_unified(
-    gpu: str, matcher: Matcher
-) -> None:
+@pytest.mark.parametrize("gpu", ["NVIDIA GB10", "NVIDIA DGX Spark", "Jetson AGX Orin", "NVIDIA Thor", "Strix Halo"])
+def test_unexplained_memory_proves_nobody_where_memory_is_unified(gpu: str, matcher: Matcher) -> None:
     case = case_of(UNIFIED, matcher, gpu=gpu)
     assert decide(case, figures_of(case))[0] == "capacity"
 
 
 @pytest.mark.parametrize("gpu", ["", "Tesla T4", "NVIDIA A100-SXM4-80GB", "NVIDIA GH200 480GB"])
-def test_unexplained_memory_proves_another_process_on_a_card_of_its_own(
-    gpu: str, matcher: Matcher
-) -> None:
+def test_unexplained_memory_proves_another_process_on_a_card_of_its_own(gpu: str, matcher: Matcher) -> None:
     """A GH200 is no unified device: what it reports is its own HBM, not the machine's RAM."""
     case = case_of(UNIFIED, matcher, gpu=gpu)
     assert decide(case, figures_of(case))[0] == "other_process"
@@ -668,9 +634,7 @@ def test_unexplained_memory_proves_another_process_on_a_card_of_its_own(
 
 def test_a_sentinel_is_never_a_size(matcher: Matcher) -> None:
     """17179869184.00 GiB is two to the 64 bytes, NVML's "not available"."""
-    text = messages.p6(
-        gib(1, 15.93, 0.5, 11, idle=0.1, own=17179869184, others=((877, 17179869184.0),))
-    )
+    text = messages.p6(gib(1, 15.93, 0.5, 11, idle=0.1, own=17179869184, others=((877, 17179869184.0),)))
     figures = figures_of(case_of(text, matcher))
     assert figures.own is None
     assert figures.others == []
@@ -829,9 +793,7 @@ def test_the_order_of_the_tests_is_the_documented_one(figures: Figures, analyzer
 
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.filter_too_much])
 @given(figures=figures_on_a_card(), printed=st.sampled_from([messages.p1, messages.p2, messages.p3]))
-def test_the_order_holds_for_messages_without_clauses(
-    figures: Figures, printed, analyzer: Analyzer
-) -> None:
+def test_the_order_holds_for_messages_without_clauses(figures: Figures, printed, analyzer: Analyzer) -> None:
     plain = replace(figures, own=None, others=(), pools=0.0, allowed=None)
     expected = expected_cause(plain)
     assert analyzer.text(printed(plain)).cause == expected
@@ -839,9 +801,7 @@ def test_the_order_holds_for_messages_without_clauses(
 
 @settings(deadline=None, max_examples=250)
 @given(figures=figures_on_a_card())
-def test_what_is_said_against_the_printed_hint_is_true_of_the_figures(
-    figures: Figures, analyzer: Analyzer
-) -> None:
+def test_what_is_said_against_the_printed_hint_is_true_of_the_figures(figures: Figures, analyzer: Analyzer) -> None:
     """Where all idle memory is said not to do, it does not: free plus idle is below the request."""
     diagnosis = analyzer.text(messages.p6(figures))
     for one in diagnosis.will_not_help:
@@ -852,9 +812,7 @@ def test_what_is_said_against_the_printed_hint_is_true_of_the_figures(
 # ------------------------------------------------------------------------- any numbers at all
 
 _NUMBER = st.one_of(
-    st.sampled_from(
-        ["0 bytes", "17179869184.00 GiB", "17592186044134 MiB", "1024.00 KiB", "0.00 GiB"]
-    ),
+    st.sampled_from(["0 bytes", "17179869184.00 GiB", "17592186044134 MiB", "1024.00 KiB", "0.00 GiB"]),
     st.builds(
         lambda number, unit: f"{number} {unit}",
         st.integers(0, 10**21),
@@ -912,9 +870,7 @@ def test_any_figures_give_a_documented_cause(
     )
     text = printed(figures)
     for mark, drawn in zip(marks, sizes, strict=True):
-        text = text.replace(f" {messages.size(mark)}", f" {drawn}").replace(
-            f"({messages.size(mark)}", f"({drawn}"
-        )
+        text = text.replace(f" {messages.size(mark)}", f" {drawn}").replace(f"({messages.size(mark)}", f"({drawn}")
     diagnosis = analyzer.text(text[:cut])
     assert 0 <= diagnosis.confidence <= 1
     if diagnosis.resource in ("none", "undetermined"):
@@ -938,9 +894,7 @@ GATES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "free", "total", "fraction", "wanted", "short", "fits"), GATES, ids=lambda one: one
-)
+@pytest.mark.parametrize(("name", "free", "total", "fraction", "wanted", "short", "fits"), GATES, ids=lambda one: one)
 def test_start_up_gate_says_how_much_is_missing_and_which_fraction_fits(
     name: str,
     free: str,
@@ -972,14 +926,11 @@ def test_the_fraction_prescribed_for_the_gate_is_the_largest_that_fits(
         f"startup is less than desired GPU memory utilization (0.9, {0.9 * total / 100:.2f} GiB). "
         "Decrease GPU memory utilization or reduce GPU memory used by other processes."
     )
-    offered = utilizations(diagnosis)
-    if free * 100 < total:
-        assert offered == []
-        return
-    assert len(offered) == 1
-    percent = round(offered[0] * 100)
-    assert percent * total <= free * 100, "the next start fails as well"
-    assert (percent + 1) * total >= free * 100, "more than one hundredth is given away"
+    best = free * 100 // total
+    # Where free is a whole hundredth of the total, rounding to bytes may cost one hundredth.
+    acceptable = {best, best - 1} if free * 100 == best * total else {best}
+    percents = [round(value * 100) for value in utilizations(diagnosis)]
+    assert percents in [[one] if one > 0 else [] for one in acceptable]
 
 
 # ------------------------------------------------------------------ phases and their remedies
@@ -1044,24 +995,19 @@ def test_sampler_warm_up_asks_for_a_quarter_of_the_sequences(analyzer: Analyzer)
 
 
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
-def test_sglang_lowers_its_static_fraction_when_serving_runs_out(
-    phase: str, analyzer: Analyzer
-) -> None:
+def test_sglang_lowers_its_static_fraction_when_serving_runs_out(phase: str, analyzer: Analyzer) -> None:
     """The same flag goes up for "Not enough memory" at kv_init: the two errors are opposite."""
     runner = "/usr/lib/python3.12/site-packages/sglang/srt/model_executor/model_runner.py"
     function = {"prefill": "forward_extend", "decode": "forward_decode"}[phase]
     diagnosis = analyzer.text(
-        "INFO launching sglang.launch_server with mem_fraction_static=0.90\n"
-        + traceback(PLAIN, (runner, function))
+        "INFO launching sglang.launch_server with mem_fraction_static=0.90\n" + traceback(PLAIN, (runner, function))
     )
     assert diagnosis.phase == phase
     assert "--mem-fraction-static 0.85 (lower)" in changes(diagnosis)
 
 
 def test_too_small_an_sglang_pool_raises_the_static_fraction(analyzer: Analyzer) -> None:
-    diagnosis = analyzer.text(
-        "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.\n"
-    )
+    diagnosis = analyzer.text("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.\n")
     assert (diagnosis.resource, diagnosis.cause) == ("kv_cache", "no_blocks")
     assert not any("lower" in change for change in changes(diagnosis))
 
@@ -1127,22 +1073,24 @@ def test_vllm_is_known_by_the_frames_of_its_traceback(analyzer: Analyzer) -> Non
 
 @pytest.mark.parametrize("now", ["0.5", "0.85", "0.9", "0.95"])
 @pytest.mark.parametrize("function", ["execute_model", "capture_model"])
-def test_no_remedy_for_a_failed_allocation_raises_the_fraction(
-    now: str, function: str, analyzer: Analyzer
-) -> None:
+def test_no_remedy_for_a_failed_allocation_raises_the_fraction(now: str, function: str, analyzer: Analyzer) -> None:
     args = f"INFO non-default args: {{'gpu_memory_utilization': {now}}}\n"
-    diagnosis = analyzer.text(
-        vllm_log((f"{WORKER}gpu_model_runner.py", function), args=args)
-    )
+    diagnosis = analyzer.text(vllm_log((f"{WORKER}gpu_model_runner.py", function), args=args))
     assert diagnosis.facts["gpu_memory_utilization"].value == float(now)
     offered = utilizations(diagnosis)
     assert offered, "room outside of the pool is the lever here"
     assert all(value < float(now) for value in offered)
 
 
-def test_what_is_warned_of_is_not_prescribed(analyzer: Analyzer) -> None:
-    reports = (*FRAGMENTED, *IDLE_BUT_WHOLE, *OTHERS, *REFUSED_THOUGH_FREE, *GENUINE)
-    for report in (*reports, *LARGER_THAN_THE_CARD):
-        diagnosis = analyzer.text(report.message)
-        warned = {one.advice for one in diagnosis.will_not_help}
-        assert not warned & set(changes(diagnosis)), report.name
+@by_name((*FRAGMENTED, *IDLE_BUT_WHOLE, *OTHERS, *REFUSED_THOUGH_FREE, *LARGER_THAN_THE_CARD, *GENUINE))
+def test_what_is_warned_of_is_not_prescribed(report: Report, analyzer: Analyzer) -> None:
+    diagnosis = analyzer.text(report.message)
+    warned = " ".join(one.advice for one in diagnosis.will_not_help)
+    offered = " ".join(changes(diagnosis))
+    for advice, remedy in (
+        ("expandable_segments", "expandable_segments"),
+        ("smaller batch", "batch_size"),
+        ("ending the other processes", "stop or move"),
+        ("empty_cache", "empty_cache"),
+    ):
+        assert not (advice in warned and remedy in offered)

@@ -48,10 +48,7 @@ def test_different_parts_differ(one: list[str | int], other: list[str | int]) ->
 def test_it_does_not_depend_on_rank_pid_time_or_line(
     rank: int, pid: int, second: int, before: int, place: int, failure: str, analyzer: Analyzer
 ) -> None:
-    prefix = (
-        f"(Worker_TP{rank} pid={pid}) ERROR 03-11 09:18:{second:02d} "
-        f"[multiproc_executor.py:{place}] "
-    )
+    prefix = f"(Worker_TP{rank} pid={pid}) ERROR 03-11 09:18:{second:02d} [multiproc_executor.py:{place}] "
     plain = analyzer.text(traceback(failure))
     moved = analyzer.text("loading\n" * before + traceback(failure, prefix=prefix))
     assert FORM.fullmatch(plain.fingerprint)

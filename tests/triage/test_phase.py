@@ -37,7 +37,10 @@ LLAMA = (f"{SITE}vllm/model_executor/models/llama.py", "forward")
             ],
             "profile",
         ),
-        ([(f"{VLLM}gpu_worker.py", "initialize_from_config"), (f"{VLLM}gpu_model_runner.py", "initialize_kv_cache")], "kv_init"),
+        (
+            [(f"{VLLM}gpu_worker.py", "initialize_from_config"), (f"{VLLM}gpu_model_runner.py", "initialize_kv_cache")],
+            "kv_init",
+        ),
         (
             [
                 (f"{VLLM}gpu_worker.py", "compile_or_warm_up_model"),
@@ -107,9 +110,7 @@ LLAMA = (f"{SITE}vllm/model_executor/models/llama.py", "forward")
     ],
     ids=lambda value: value if isinstance(value, str) else value[-1][1],
 )
-def test_frames_tell_the_phase(
-    frames: list[tuple[str, str]], phase: str, analyzer: Analyzer
-) -> None:
+def test_frames_tell_the_phase(frames: list[tuple[str, str]], phase: str, analyzer: Analyzer) -> None:
     assert analyzer.text(traceback(PLAIN, *frames)).phase == phase
 
 
@@ -122,8 +123,10 @@ VLLM_LINES = [
     ("Graph capturing finished in 20 secs, took 0.50 GiB", "warmup"),
     ("init engine (profile, create kv cache, warmup model) took 30.00 seconds", "prefill"),
     (
-        "Engine 000: Avg prompt throughput: 10.0 tokens/s, Avg generation throughput: 5.0 tokens/s, "
-        "Running: 1 reqs, Waiting: 0 reqs, GPU KV cache usage: 1.0%, Prefix cache hit rate: 0.0%",
+        (
+            "Engine 000: Avg prompt throughput: 10.0 tokens/s, Avg generation throughput: 5.0 tokens/s, "
+            "Running: 1 reqs, Waiting: 0 reqs, GPU KV cache usage: 1.0%, Prefix cache hit rate: 0.0%"
+        ),
         "decode",
     ),
 ]
@@ -153,9 +156,7 @@ SGLANG_LINES = [
         for count in range(1, len(lines) + 1)
     ],
 )
-def test_the_last_line_that_began_a_phase_tells_it(
-    lines: list[tuple[str, str]], seen: int, analyzer: Analyzer
-) -> None:
+def test_the_last_line_that_began_a_phase_tells_it(lines: list[tuple[str, str]], seen: int, analyzer: Analyzer) -> None:
     printed = "".join(f"INFO 03-01 10:00:00 [x.py:1] {line}\n" for line, _ in lines[:seen])
     assert analyzer.text(f"{printed}{PLAIN}\n").phase == lines[seen - 1][1]
 
@@ -184,9 +185,7 @@ def test_the_frames_speak_before_the_last_line(analyzer: Analyzer) -> None:
         ("loss = criterion(output, target)", "training_forward"),
     ],
 )
-def test_the_source_of_a_frame_tells_the_phase(
-    source: str, phase: str, analyzer: Analyzer
-) -> None:
+def test_the_source_of_a_frame_tells_the_phase(source: str, phase: str, analyzer: Analyzer) -> None:
     assert analyzer.text(traceback(PLAIN, ("run.py", "main"), source=source)).phase == phase
 
 

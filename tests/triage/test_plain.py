@@ -12,29 +12,37 @@ CAUSES = documented_causes()
 
 CASES = [
     (
-        "triton.runtime.errors.OutOfResources: out of resource: threads, Required: 2048, Hardware "
-        "limit: 1024. Reducing block sizes or `num_stages` may help.",
+        (
+            "triton.runtime.errors.OutOfResources: out of resource: threads, Required: 2048, Hardware "
+            "limit: 1024. Reducing block sizes or `num_stages` may help."
+        ),
         "threads",
         "block_too_large",
         "2,048 of 1,024 threads",
     ),
     (
-        "triton.runtime.errors.OutOfResources: out of resource: tensor memory, Required: 640, "
-        "Hardware limit: 512. Reducing block sizes or `num_stages` may help.",
+        (
+            "triton.runtime.errors.OutOfResources: out of resource: tensor memory, Required: 640, "
+            "Hardware limit: 512. Reducing block sizes or `num_stages` may help."
+        ),
         "tensor_memory",
         "tile_too_large",
         "640 of 512 columns",
     ),
     (
-        "ptxas fatal   : (C7600) Register allocation failed with register count of '255'. Compile "
-        "the program with a higher register target",
+        (
+            "ptxas fatal   : (C7600) Register allocation failed with register count of '255'. Compile "
+            "the program with a higher register target"
+        ),
         "registers",
         "register_bound",
         "",
     ),
     (
-        "RuntimeError: [enforce fail at alloc_cpu.cpp:73] . DefaultCPUAllocator: can't allocate "
-        "memory: you tried to allocate 116813856768 bytes. Error code 12 (Cannot allocate memory)",
+        (
+            "RuntimeError: [enforce fail at alloc_cpu.cpp:73] . DefaultCPUAllocator: can't allocate "
+            "memory: you tried to allocate 116813856768 bytes. Error code 12 (Cannot allocate memory)"
+        ),
         "host_memory",
         "allocation_failed",
         "108.79 GiB requested",  # 116,813,856,768 / 2**30
@@ -47,8 +55,10 @@ CASES = [
     ),
     ("RuntimeError: No CUDA GPUs are available", "device_context", "no_device", ""),
     (
-        "RuntimeError: DataLoader worker (pid 123) is killed by signal: Bus error. It is possible "
-        "that dataloader's workers are out of shared memory.",
+        (
+            "RuntimeError: DataLoader worker (pid 123) is killed by signal: Bus error. It is possible "
+            "that dataloader's workers are out of shared memory."
+        ),
         "host_shm",
         "dataloader",
         "",
@@ -96,9 +106,7 @@ def test_tensor_memory_is_no_shared_memory(analyzer: Analyzer) -> None:
 
 
 @pytest.mark.parametrize("text", [CASES[0][0], CASES[1][0]], ids=["threads", "tensor_memory"])
-def test_the_message_s_own_hint_at_pipeline_stages_is_not_repeated(
-    text: str, analyzer: Analyzer
-) -> None:
+def test_the_message_s_own_hint_at_pipeline_stages_is_not_repeated(text: str, analyzer: Analyzer) -> None:
     """Triton prints the same hint for every resource; stages move neither threads nor columns."""
     for one in analyzer.text(text).prescriptions:
         assert "num_stages" not in one.change

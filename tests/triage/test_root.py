@@ -71,20 +71,14 @@ def test_a_wrapper_never_wins_wherever_the_failure_stands(
 
 
 @settings(deadline=None, max_examples=80)
-@given(st.lists(st.sampled_from(WRAPPERS), min_size=1, max_size=8))
-def test_wrappers_alone_are_undetermined(wrappers: list[str]) -> None:
-    diagnosis = default().text("\n".join(wrappers) + "\n")
+@given(wrappers=st.lists(st.sampled_from(WRAPPERS), min_size=1, max_size=8))
+def test_wrappers_alone_are_undetermined(wrappers: list[str], analyzer: Analyzer) -> None:
+    diagnosis = analyzer.text("\n".join(wrappers) + "\n")
     assert diagnosis.resource == "undetermined"
     assert diagnosis.exit_code == 3
     assert diagnosis.confidence < 0.5
     assert diagnosis.missing, "what to send is named"
     assert diagnosis.evidence[0].role == "wrapper"
-
-
-def default() -> Analyzer:
-    from oortriage.api import default_analyzer
-
-    return default_analyzer()
 
 
 def test_the_mask_may_stand_before_the_root(analyzer: Analyzer) -> None:
@@ -156,7 +150,9 @@ def test_ranks_that_fail_alike_are_one_failure(ranks: int, analyzer: Analyzer) -
 def test_ranks_that_interleave_line_by_line_are_told_apart(analyzer: Analyzer) -> None:
     """vllm#14452 and sglang#6001: the tracebacks of all ranks run through each other."""
     blocks = [
-        traceback(SHARED, ("/app/a.py", "f"), prefix=f"(Worker_TP{rank} pid={400 + rank}) ERROR 03-11 09:18:55 [x.py:1] ")
+        traceback(
+            SHARED, ("/app/a.py", "f"), prefix=f"(Worker_TP{rank} pid={400 + rank}) ERROR 03-11 09:18:55 [x.py:1] "
+        )
         for rank in range(4)
     ]
     rows = zip(*(block.splitlines() for block in blocks), strict=True)
@@ -187,9 +183,7 @@ def test_another_shortage_of_another_rank_is_later_and_not_the_same(analyzer: An
         "INFO 03-01 10:05:00 [__init__.py:216] Automatically detected platform cuda.",
     ],
 )
-def test_of_two_runs_in_one_paste_the_last_failure_is_the_root(
-    start: str, analyzer: Analyzer
-) -> None:
+def test_of_two_runs_in_one_paste_the_last_failure_is_the_root(start: str, analyzer: Analyzer) -> None:
     """vllm#27508 and #27934: up gives an OOM, down gives zero blocks, both in one report."""
     diagnosis = analyzer.text(traceback(PLAIN) + f"{start}\n" + traceback(NO_BLOCKS))
     assert (diagnosis.resource, diagnosis.evidence[0].line) == ("kv_cache", 9)
@@ -253,9 +247,7 @@ def test_a_failure_after_dropped_configurations_is_the_root(analyzer: Analyzer) 
     "progress",
     ["retrying with batch size 4\n", "epoch 1 step 11 loss 2.10\n", "falling back to a smaller tile\n"],
 )
-def test_a_logged_failure_that_the_program_got_over_is_recovered(
-    progress: str, analyzer: Analyzer
-) -> None:
+def test_a_logged_failure_that_the_program_got_over_is_recovered(progress: str, analyzer: Analyzer) -> None:
     diagnosis = analyzer.text(f"WARNING {PLAIN.partition(': ')[2]}\n{progress}")
     assert (diagnosis.resource, diagnosis.status) == ("none", "recovered")
 
@@ -324,9 +316,7 @@ def test_a_companion_of_the_same_chain_adds_its_figures(analyzer: Analyzer) -> N
     ],
 )
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_an_unrelated_exception_is_no_resource_failure(
-    exception: str, wrapped: bool, analyzer: Analyzer
-) -> None:
+def test_an_unrelated_exception_is_no_resource_failure(exception: str, wrapped: bool, analyzer: Analyzer) -> None:
     text = traceback(exception) + ("EngineCore failed to start.\n" if wrapped else "")
     diagnosis = analyzer.text(text)
     assert (diagnosis.resource, diagnosis.cause, diagnosis.exit_code) == ("none", "unrelated", 0)

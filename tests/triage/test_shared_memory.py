@@ -40,9 +40,7 @@ def log(
     if version:
         lines.append(f"INFO 03-11 09:14:02 [utils.py:302] vLLM API server version {version}")
     if cast:
-        lines.append(
-            f"INFO 03-11 09:14:12 [model.py:1886] Upcasting torch.bfloat16 to torch.{dtype}."
-        )
+        lines.append(f"INFO 03-11 09:14:12 [model.py:1886] Upcasting torch.bfloat16 to torch.{dtype}.")
     if dtype:
         lines.append(
             "INFO 03-11 09:14:29 [core.py:101] Initializing a V1 LLM engine with config: "
@@ -57,8 +55,10 @@ def log(
         f"    {kernel}[",
         f'  File "{SITE}triton/compiler/compiler.py", line 456, in _init_handles',
         '    raise_(OutOfResources(self.metadata.shared, max_shared, "shared memory"))',
-        "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: "
-        f"{required}, Hardware limit: {limit}. Reducing block sizes or `num_stages` may help.",
+        (
+            "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: "
+            f"{required}, Hardware limit: {limit}. Reducing block sizes or `num_stages` may help."
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -122,9 +122,7 @@ def test_fp16_of_head_512_is_billed_at_the_tile_it_runs(analyzer: Analyzer) -> N
         (116992, 101376, "NVIDIA GeForce RTX 5090"),  # vllm PR 33846
     ],
 )
-def test_a_figure_with_scratch_space_has_no_bill(
-    required: int, limit: int, gpu: str, analyzer: Analyzer
-) -> None:
+def test_a_figure_with_scratch_space_has_no_bill(required: int, limit: int, gpu: str, analyzer: Analyzer) -> None:
     assert analyzer.text(log(required, limit, gpu=gpu)).bill is None
 
 
@@ -214,8 +212,7 @@ def test_the_cause_is_told_by_type_and_head_size(case, cause: str, analyzer: Ana
 
 def test_a_compile_time_cap_is_one(analyzer: Analyzer) -> None:
     diagnosis = analyzer.text(
-        "ptxas error   : Entry function '_Z6kernelPf' uses too much shared data (0xc400 bytes, "
-        "0xc000 max)\n"
+        "ptxas error   : Entry function '_Z6kernelPf' uses too much shared data (0xc400 bytes, 0xc000 max)\n"
     )
     assert (diagnosis.resource, diagnosis.cause) == ("shared_memory", "compile_time_cap")
     assert diagnosis.numbers["required_bytes"] == 0xC400
@@ -323,9 +320,7 @@ def test_a_small_overshoot_asks_for_the_smallest_step(analyzer: Analyzer) -> Non
 
 
 def test_an_overshoot_of_more_than_twice_asks_for_more_than_a_stage(analyzer: Analyzer) -> None:
-    diagnosis = analyzer.text(
-        log(210000, 101376, gpu="NVIDIA RTX A6000", frame=MOE, kernel="fused_moe_kernel")
-    )
+    diagnosis = analyzer.text(log(210000, 101376, gpu="NVIDIA RTX A6000", frame=MOE, kernel="fused_moe_kernel"))
     assert "2.07 times the limit" in diagnosis.summary
     assert any("one pipeline stage less will not do" in one.effect for one in diagnosis.prescriptions)
 
@@ -338,8 +333,7 @@ def test_an_overshoot_of_more_than_twice_asks_for_more_than_a_stage(analyzer: An
     [
         log(),
         log(required=66560, gpu="AMD Instinct MI300X", head=0, dtype="", cast=False, version=""),
-        "RuntimeError: Shared memory usage exceeds device limit, and global memory fallback is not "
-        "implemented yet.\n",
+        "RuntimeError: Shared memory usage exceeds device limit, and global memory fallback is not implemented yet.\n",
     ],
     ids=["vllm#36802", "vllm#12498", "no figures"],
 )
@@ -364,18 +358,14 @@ def test_settings_of_the_card_s_memory_are_warned_of(text: str, analyzer: Analyz
         ("", 65536, False),
     ],
 )
-def test_pipeline_stages_are_useless_before_sm_80(
-    gpu: str, limit: int, useless: bool, analyzer: Analyzer
-) -> None:
+def test_pipeline_stages_are_useless_before_sm_80(gpu: str, limit: int, useless: bool, analyzer: Analyzer) -> None:
     diagnosis = analyzer.text(log(limit * 5 // 4, limit, gpu=gpu))
     own_hint = [one for one in diagnosis.will_not_help if "message's own hint" in one.advice]
     assert bool(own_hint) is useless
 
 
 @pytest.mark.parametrize("required", [65538, 66560, 70000, 81920, 140000])
-def test_stages_are_not_prescribed_where_they_are_said_to_be_useless(
-    required: int, analyzer: Analyzer
-) -> None:
+def test_stages_are_not_prescribed_where_they_are_said_to_be_useless(required: int, analyzer: Analyzer) -> None:
     diagnosis = analyzer.text(log(required, head=0, dtype="", cast=False))
     assert any("num_stages" in one.advice for one in diagnosis.will_not_help)
     for one in diagnosis.prescriptions:
@@ -420,8 +410,10 @@ def test_a_capability_printed_as_a_pair_names_the_card_well_enough(analyzer: Ana
     ("text", "missing"),
     [
         (
-            "RuntimeError: Shared memory usage exceeds device limit, and global memory fallback is "
-            "not implemented yet.",
+            (
+                "RuntimeError: Shared memory usage exceeds device limit, and global memory fallback is "
+                "not implemented yet."
+            ),
             "Required: N",
         ),
         (
@@ -430,9 +422,7 @@ def test_a_capability_printed_as_a_pair_names_the_card_well_enough(analyzer: Ana
         ),
     ],
 )
-def test_figures_that_are_not_there_are_asked_for(
-    text: str, missing: str, analyzer: Analyzer
-) -> None:
+def test_figures_that_are_not_there_are_asked_for(text: str, missing: str, analyzer: Analyzer) -> None:
     diagnosis = analyzer.text(text)
     assert diagnosis.resource == "shared_memory"
     assert any(missing in one for one in diagnosis.missing)

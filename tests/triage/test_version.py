@@ -54,15 +54,11 @@ def test_bounds_are_included(version: str, since: str, until: str, fits: bool) -
 
 @pytest.mark.parametrize("version", ["", "dev", "unknown"])
 @pytest.mark.parametrize(("since", "until"), [("0.1", ""), ("", "9"), ("0.1", "9")])
-def test_an_unknown_version_is_neither_inside_nor_outside(
-    version: str, since: str, until: str
-) -> None:
+def test_an_unknown_version_is_neither_inside_nor_outside(version: str, since: str, until: str) -> None:
     assert within(version, since, until) is None
 
 
-@pytest.mark.parametrize(
-    ("version", "since"), [("2.7", "2.7.0"), ("0.20", "0.20.0"), ("3", "3.0.0"), ("3.4", "3.4.0")]
-)
+@pytest.mark.parametrize(("version", "since"), [("2.7", "2.7.0"), ("0.20", "0.20.0"), ("3", "3.0.0"), ("3.4", "3.4.0")])
 def test_a_version_without_its_last_zero_is_the_same_release(version: str, since: str) -> None:
     assert within(version, since, "") is True
     assert within(version, "", since) is True
