@@ -12,50 +12,66 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oortriage.api import Analyzer, default_analyzer
-from oortriage.intake.line import Kind
 from oortriage.triage.diagnosis import Diagnosis
-from tests.conftest import ROOT
 
 GENEROUS = settings(
-    max_examples=120,
+    max_examples=80,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
 )
 
 #: What real logs are made of, whole and cut.
 MESSAGES = [
-    b"triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 98304, "
-    b"Hardware limit: 65536. Reducing block sizes or `num_stages` may help.",
+    (
+        b"triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 98304, "
+        b"Hardware limit: 65536. Reducing block sizes or `num_stages` may help."
+    ),
     b"triton.compiler.OutOfResources: out of resource: shared memoryRequired: 1Hardware limit: 2",
     b"out of resource: tensor memory, Required: 640, Hardware limit: 512.",
     b"out of resource: threads, Required: 2048, Hardware limit: 1024.",
-    b"RuntimeError: No valid triton configs. OutOfMemoryError: out of resource: "
-    b"triton_tem_fused_mm_0 Required: 131072 Hardware limit:101376 Reducing block sizes",
-    b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total "
-    b"capacity of 23.65 GiB of which 10.26 GiB is free. Process 4711 has 13.39 GiB memory in use. "
-    b"Of the allocated memory 12.06 GiB is allocated by PyTorch, and 1.47 GiB is reserved by "
-    b"PyTorch but unallocated.",
-    b"RuntimeError: CUDA out of memory. Tried to allocate 1.70 GiB (GPU 0; 6.00 GiB total "
-    b"capacity; 2.93 GiB already allocated; 0 bytes free; 5.23 GiB reserved in total by PyTorch)",
+    (
+        b"RuntimeError: No valid triton configs. OutOfMemoryError: out of resource: "
+        b"triton_tem_fused_mm_0 Required: 131072 Hardware limit:101376 Reducing block sizes"
+    ),
+    (
+        b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total "
+        b"capacity of 23.65 GiB of which 10.26 GiB is free. Process 4711 has 13.39 GiB memory in use. "
+        b"Of the allocated memory 12.06 GiB is allocated by PyTorch, and 1.47 GiB is reserved by "
+        b"PyTorch but unallocated."
+    ),
+    (
+        b"RuntimeError: CUDA out of memory. Tried to allocate 1.70 GiB (GPU 0; 6.00 GiB total "
+        b"capacity; 2.93 GiB already allocated; 0 bytes free; 5.23 GiB reserved in total by PyTorch)"
+    ),
     b"CUDA out of memory. Tried to allocate more than 1EB memory.",
     b"17179869184.00 GiB 18446744073707737660 bytes",
-    b"ValueError: No available memory for the cache blocks. Try increasing "
-    b"`gpu_memory_utilization` when initializing the engine.",
-    b"ValueError: Free memory on device (3.02/15.77 GiB) on startup is less than desired GPU memory "
-    b"utilization (0.9, 14.19 GiB). Decrease GPU memory utilization",
+    (
+        b"ValueError: No available memory for the cache blocks. Try increasing "
+        b"`gpu_memory_utilization` when initializing the engine."
+    ),
+    (
+        b"ValueError: Free memory on device (3.02/15.77 GiB) on startup is less than desired GPU memory "
+        b"utilization (0.9, 14.19 GiB). Decrease GPU memory utilization"
+    ),
     b"INFO 11-29 20:16:45 [gpu_worker.py:298] Available KV cache memory: -2.14 GiB",
-    b"ValueError: To serve at least one request with the models's max seq len (131072), (16.00 GiB "
-    b"KV cache is needed, which is larger than the available KV cache memory (3.86 GiB).",
+    (
+        b"ValueError: To serve at least one request with the models's max seq len (131072), (16.00 GiB "
+        b"KV cache is needed, which is larger than the available KV cache memory (3.86 GiB)."
+    ),
     b"RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}",
-    b"RuntimeError: Prefill out of memory. Try to lower your batch size.\nTry to allocate 9472 "
-    b"tokens.\nAvailable tokens: 2048",
+    (
+        b"RuntimeError: Prefill out of memory. Try to lower your batch size.\nTry to allocate 9472 "
+        b"tokens.\nAvailable tokens: 2048"
+    ),
     b"ptxas error   : Entry function 'f' uses too much shared data (0x12c00 bytes, 0xc000 max)",
     b"RuntimeError: CUDA error: invalid configuration argument",
-    b"DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that dataloader's "
-    b"workers are out of shared memory.",
+    (
+        b"DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that dataloader's "
+        b"workers are out of shared memory."
+    ),
     b"Out of memory: Killed process 4711 (python3) total-vm:104857600kB, anon-rss:65011712kB",
     b"resource_tracker: There appear to be 2 leaked shared_memory objects to clean up at shutdown",
-    b"RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at \"CUDACachingAllocator.cpp\":1016",
+    b'RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at "CUDACachingAllocator.cpp":1016',
     b"RESOURCE_EXHAUSTED: Shared memory size limit exceeded: requested 264252, available: 232448",
     b"Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized",
     b"AUTOTUNE mm(1024x1024, 1024x1024)",
@@ -64,8 +80,10 @@ MESSAGES = [
     b'  File "/opt/v/core.py", line 718, in run',
     b'    raise OutOfResources(self.metadata.shared, max_shared, "shared memory")',
     b"During handling of the above exception, another exception occurred:",
-    b"INFO 11-29 20:16:45 [core.py:58] Initializing a V1 LLM engine (v0.11.0) with config: "
-    b"model='m', dtype=torch.float16, max_seq_len=4096, tensor_parallel_size=2",
+    (
+        b"INFO 11-29 20:16:45 [core.py:58] Initializing a V1 LLM engine (v0.11.0) with config: "
+        b"model='m', dtype=torch.float16, max_seq_len=4096, tensor_parallel_size=2"
+    ),
     b"|   0  NVIDIA A100-SXM4-80GB          On  |   00000000:07:00.0 Off |                    0 |",
     b"torch==2.9.0 triton==3.5.0 python 3.12 Tesla T4 device_name=NVIDIA_GeForce_RTX_3090.json",
 ]
@@ -146,7 +164,7 @@ def test_no_text_raises(text: str) -> None:
     assert_sound(own_analyzer().text(text), text.encode("utf-8", "replace"))
 
 
-@settings(GENEROUS, max_examples=300)
+@settings(GENEROUS, max_examples=200)
 @given(MIXTURES)
 def test_no_mixture_of_real_fragments_raises(data: bytes) -> None:
     assert_sound(own_analyzer().text(data), data)
@@ -232,8 +250,10 @@ def test_small_talk_is_no_failure(lines: list[str]) -> None:
         b"out of resource: shared memory, Required: 0, Hardware limit: 0.",
         "CUDA out of memory. Tried to allocate ２.００ GiB.".encode(),
         "out of resource: shared memory, Required: ٣٤, Hardware limit: ٣٣".encode(),
-        b"Free memory on device (0.00/0.00 GiB) on startup is less than desired GPU memory "
-        b"utilization (0.0, 0.00 GiB).",
+        (
+            b"Free memory on device (0.00/0.00 GiB) on startup is less than desired GPU memory "
+            b"utilization (0.0, 0.00 GiB)."
+        ),
         b"uses too much shared data (0x" + b"f" * 5000 + b" bytes, 0x0 max)",
     ],
     ids=range(23),
@@ -253,13 +273,11 @@ def test_no_source_line_of_a_traceback_is_the_root() -> None:
     )
     diagnosis = own_analyzer().text(data)
     assert diagnosis.resource == "none"
-    assert Kind.CODE.value == "code"
 
 
 # --- linear time
 
-#: Shapes that have broken parsers like this one: repeated within lines (of 15,000 characters, just
-#: under the length from which a line is clipped) and as lines of their own.
+#: Shapes that have broken parsers like this one: repeated within long lines and as lines of their own.
 SHAPES = {
     "tracebacks": "Traceback (most recent call last):\n",
     "frames": '  File "x.py", line 1, in f\n',
@@ -309,12 +327,14 @@ SHAPES = {
     "wrapped rows": "x" * 79 + "y\n",
     "carriage returns": "50%|##\r",
 }
-SMALL = 12_000
+SMALL = 6_000
 FACTOR = 10
 #: Ten times the input may take ten times the time; thirty times leaves room for a loaded machine.
 ALLOWED = 30
 #: Below this a measurement says nothing; a shape may always take so long.
-NEGLIGIBLE_S = 1.0
+NEGLIGIBLE_S = 0.75
+#: Nobody waits longer for sixty kilobytes, however they grow.
+HANG_S = 5.0
 
 
 def seconds(data: bytes) -> float:
@@ -327,7 +347,7 @@ def seconds(data: bytes) -> float:
 def of_size(shape: str, size: int, *, in_line: bool) -> bytes:
     if in_line:
         shape = shape.replace("\n", " ")
-        shape = (shape * (4000 // len(shape) + 1))[:4000] + "\n"
+        shape = (shape * (2000 // len(shape) + 1))[:2000] + "\n"
     return (shape * (size // len(shape) + 1))[:size].encode()
 
 
@@ -338,10 +358,6 @@ def test_ten_times_the_input_takes_about_ten_times_the_time(shape: str, in_line:
     large = of_size(SHAPES[shape], SMALL * FACTOR, in_line=in_line)
     seconds(small)  # compiles the rules that this shape needs
     base = seconds(small)
-    assert seconds(large) < max(ALLOWED * base, NEGLIGIBLE_S)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_no_shape_hangs(shape: str) -> None:
-    """A hundred kilobytes of anything are read while one waits."""
-    assert seconds(of_size(SHAPES[shape], 100_000, in_line=False)) < 5
+    taken = seconds(large)
+    assert taken < max(ALLOWED * base, NEGLIGIBLE_S)
+    assert taken < HANG_S

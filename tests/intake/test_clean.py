@@ -113,7 +113,7 @@ def test_tabs_stay() -> None:
 
 def test_an_unfinished_code_does_not_eat_the_rest() -> None:
     assert clean("\x1b]0;never closed out of memory").endswith("out of memory")
-    assert clean("out of memory\x1b[") .startswith("out of memory")
+    assert clean("out of memory\x1b[").startswith("out of memory")
     assert clean("out of memory\x1b") == "out of memory"
 
 
@@ -167,11 +167,7 @@ def test_raw_index_by_hand(raw: str, index: int, expected: int) -> None:
     assert raw_index(raw, index) == expected
 
 
-@given(
-    st.lists(
-        st.one_of(PLAIN, st.sampled_from(VANISHING), st.sampled_from(list(WIDE))), max_size=12
-    )
-)
+@given(st.lists(st.one_of(PLAIN, st.sampled_from(VANISHING), st.sampled_from(list(WIDE))), max_size=12))
 def test_every_cleaned_character_is_found_again_in_the_raw_line(parts: list[str]) -> None:
     raw = "".join(parts)
     text = clean(raw)
@@ -181,11 +177,7 @@ def test_every_cleaned_character_is_found_again_in_the_raw_line(parts: list[str]
         assert WIDE.get(raw[place], raw[place]) == character
 
 
-@given(
-    st.lists(
-        st.one_of(PLAIN, st.sampled_from(VANISHING), st.sampled_from(list(ENTITIES))), max_size=12
-    )
-)
+@given(st.lists(st.one_of(PLAIN, st.sampled_from(VANISHING), st.sampled_from(list(ENTITIES))), max_size=12))
 def test_with_entities_the_place_is_where_the_entity_begins(parts: list[str]) -> None:
     raw = "".join(parts)
     text = clean(raw)

@@ -79,9 +79,7 @@ def test_a_wrapped_line_names_the_piece_that_holds_the_character() -> None:
     ),
     st.integers(0, 40),
 )
-def test_every_character_of_a_line_read_from_a_piece_is_where_it_says(
-    parts: list[str], column: int
-) -> None:
+def test_every_character_of_a_line_read_from_a_piece_is_where_it_says(parts: list[str], column: int) -> None:
     raw = "".join(parts)
     for line in read_lines([Piece(9, column, raw)]):
         for offset, character in enumerate(line.body):

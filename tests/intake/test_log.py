@@ -104,9 +104,7 @@ def test_interleaved_tracebacks_of_eight_ranks_are_read_apart(form: str) -> None
     text = "\n".join(form.format(rank, row) for row in traceback for rank in range(8))
     log = read(text)
     raised = [one for stream_ in log.streams for one in stream_.raised]
-    assert [(one.type, one.frames[0].source) for one in raised] == [
-        ("OutOfResources", "kernel[grid](x)")
-    ] * 8
+    assert [(one.type, one.frames[0].source) for one in raised] == [("OutOfResources", "kernel[grid](x)")] * 8
 
 
 def test_a_streams_text_has_messages_and_exceptions_and_no_code() -> None:
@@ -280,9 +278,7 @@ ESCAPED = (
 def test_a_repr_of_a_traceback_is_read_as_lines(break_: str) -> None:
     log = read("before\n" + ESCAPED.replace(r"\n", break_) + "\nafter")
     raised = [one for one in log.streams[0].raised if one.type]
-    assert [(one.type, one.message.rstrip("'")) for one in raised] == [
-        ("RuntimeError", "CUDA error: out of memory")
-    ]
+    assert [(one.type, one.message.rstrip("'")) for one in raised] == [("RuntimeError", "CUDA error: out of memory")]
     assert raised[0].frames[0].source == "g()"
     assert {line.number for line in log.lines if "CUDA error" in line.body} == {2}
     assert log.lines[-1].number == 3
@@ -362,9 +358,7 @@ def test_a_viewers_line_numbers_are_taken_off() -> None:
         83 triton.runtime.autotuner.OutOfResources: out of resource: shared memory
     """)
     raised = log.streams[0].raised
-    assert [(one.type, len(one.frames)) for one in raised] == [
-        ("triton.runtime.autotuner.OutOfResources", 2)
-    ]
+    assert [(one.type, len(one.frames)) for one in raised] == [("triton.runtime.autotuner.OutOfResources", 2)]
     assert log.lines[-1].number == 5
     assert log.lines[-1].place(0)[1] == 4
 
@@ -429,9 +423,7 @@ def test_a_streams_text_leads_back_to_every_readable_line(parts: list[str]) -> N
     log = read("".join(parts))
     for one in log.streams:
         at = 0
-        readable: list[Line] = [
-            line for line in one.lines if line.kind not in (Kind.CODE, Kind.FRAME)
-        ]
+        readable: list[Line] = [line for line in one.lines if line.kind not in (Kind.CODE, Kind.FRAME)]
         for line in readable:
             assert one.line_at(at) == (line, 0)
             at += len(line.body) + 1

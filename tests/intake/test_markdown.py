@@ -32,9 +32,7 @@ ISSUE = rows("""
 
 def said(bodies: list[str]) -> list[str]:
     """The lines taken for prose, blank ones left out."""
-    return [
-        body for body, mark in zip(bodies, prose(bodies), strict=True) if mark and body.strip()
-    ]
+    return [body for body, mark in zip(bodies, prose(bodies), strict=True) if mark and body.strip()]
 
 
 def test_an_issue_with_a_fence_is_markdown() -> None:

@@ -136,8 +136,7 @@ STYLES: dict[str, tuple[str, dict[str, str]]] = {
     # torch
     "torchrun rank": ("[rank3]: ", {"rank": "3"}),
     "torch glog in a rank, no space": (
-        "[rank0]:E0410 07:53:02.558000 255947 torch/_inductor/runtime/triton_heuristics.py:1905] "
-        "[15/4] ",
+        "[rank0]:E0410 07:53:02.558000 255947 torch/_inductor/runtime/triton_heuristics.py:1905] [15/4] ",
         {
             "rank": "0",
             "level": "E",
@@ -339,9 +338,7 @@ def test_the_indentation_of_source_code_survives(style: str) -> None:
     assert (text + code)[peel(text + code).length :] == code
 
 
-@pytest.mark.parametrize(
-    "style", [style for style in EVERY_LINE if not style.startswith("srun")]
-)
+@pytest.mark.parametrize("style", [style for style in EVERY_LINE if not style.startswith("srun")])
 def test_a_prefix_with_nothing_behind_it_leaves_an_empty_body(style: str) -> None:
     text, expected = STYLES[style]
     prefix = peel(text)

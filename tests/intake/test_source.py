@@ -6,6 +6,7 @@ import bz2
 import codecs
 import gzip
 import io
+import itertools
 import lzma
 import random
 import sys
@@ -44,7 +45,7 @@ def stored(tmp_path: Path, data: bytes, name: str = "crash.log") -> Path:
 
 def cut(chunks: bytes, *at: int) -> Iterator[bytes]:
     edges = [0, *at, len(chunks)]
-    return iter([chunks[low:high] for low, high in zip(edges, edges[1:], strict=False)])
+    return iter([chunks[low:high] for low, high in itertools.pairwise(edges)])
 
 
 def decoded(data: bytes) -> tuple[bytes, list[str]]:
@@ -128,9 +129,7 @@ def test_an_input_error_ends_with_exit_code_2(tmp_path: Path) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_a_read_that_fails_half_way_is_an_input_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_that_fails_half_way_is_an_input_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Failing(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:
             if self.tell():
@@ -142,9 +141,7 @@ def test_a_read_that_fails_half_way_is_an_input_error(
         read(tmp_path / "crash.log")
 
 
-def test_the_file_is_closed_when_reading_stops_early(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_is_closed_when_reading_stops_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = stored(tmp_path, b"line\n" * (1 << 19)).open("rb")
     monkeypatch.setattr(source, "_open", lambda _: opened)
     chunks = read_chunks("crash.log", Notes())
@@ -169,9 +166,7 @@ def test_a_compressed_file_is_read_whatever_its_name(kind: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
-def test_a_plain_file_with_a_suffix_of_a_compressed_one_is_read(
-    suffix: str, tmp_path: Path
-) -> None:
+def test_a_plain_file_with_a_suffix_of_a_compressed_one_is_read(suffix: str, tmp_path: Path) -> None:
     assert read(stored(tmp_path, TEXT, f"crash.log{suffix}")) == (TEXT, [])
 
 

@@ -106,9 +106,7 @@ def test_every_piece_stands_where_it_says(text: str) -> None:
     for one in pieces(text.encode()):
         assert raw[one.number - 1][one.column :].startswith(one.raw)
     kept = "".join(one.raw for one in pieces(text.encode()))
-    assert kept.split() == text.replace("\r", " ").split() or "".join(kept.split()) == "".join(
-        text.split()
-    )
+    assert kept.split() == text.replace("\r", " ").split() or "".join(kept.split()) == "".join(text.split())
 
 
 # --- giant lines

@@ -17,10 +17,7 @@ QUOTED = (Kind.CODE, Kind.FRAME, Kind.TRACEBACK)
 
 
 def lines(text: str) -> list[Line]:
-    return [
-        Line(body, [Piece(number, 0, body)], [(0, 0)])
-        for number, body in enumerate(text.split("\n"), start=1)
-    ]
+    return [Line(body, [Piece(number, 0, body)], [(0, 0)]) for number, body in enumerate(text.split("\n"), start=1)]
 
 
 def read(text: str) -> tuple[list[Raised], list[Line]]:
@@ -189,9 +186,7 @@ def test_a_chain_is_broken_by_other_lines() -> None:
 def test_the_sentence_between_two_exceptions_is_no_message() -> None:
     _, found = read(CHAINED)
     between = [line for line in found if "exception" in line.body and ":" in line.body]
-    assert {line.kind for line in between if line.body.startswith(("During", "The above"))} == {
-        Kind.TRACEBACK
-    }
+    assert {line.kind for line in between if line.body.startswith(("During", "The above"))} == {Kind.TRACEBACK}
 
 
 def test_two_tracebacks_one_after_the_other_are_two() -> None:
@@ -308,9 +303,7 @@ def test_a_traceback_whose_indentation_was_lost_is_read_all_the_same() -> None:
                 Frame("/opt/app/model.py", 88, "forward", "y = kernel[grid](x, BLOCK=64)"),
             ),
         )
-    ] or [(one.type, len(one.frames)) for one in raised] == [
-        ("triton.runtime.errors.OutOfResources", 2)
-    ]
+    ] or [(one.type, len(one.frames)) for one in raised] == [("triton.runtime.errors.OutOfResources", 2)]
     assert [line.kind for line in found if line.body.startswith(("main()", "y = "))] == [
         Kind.CODE,
         Kind.CODE,
@@ -499,9 +492,9 @@ def raise_nested(depth: int, message: str) -> None:
 
 @given(
     st.integers(0, 2),  # Python folds more equal frames into one line
-    st.text(
-        st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1, max_size=40
-    ).map(lambda text: "m" + text.strip()),
+    st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1, max_size=40).map(
+        lambda text: "m" + text.strip()
+    ),
 )
 def test_what_python_prints_is_read_back(depth: int, message: str) -> None:
     try:

@@ -203,9 +203,7 @@ def test_a_number_cut_in_two_is_whole_again(width: int, offset: int) -> None:
 
 @pytest.mark.parametrize("width", [80, 119])
 @pytest.mark.parametrize("offset", [1, 3])
-def test_a_number_cut_in_two_behind_a_repeated_prefix_is_whole_again(
-    width: int, offset: int
-) -> None:
+def test_a_number_cut_in_two_behind_a_repeated_prefix_is_whole_again(width: int, offset: int) -> None:
     rows = [RANK + row for row in rows_cut_in("98304", offset, width - len(RANK))]
     text = "\n".join(line.body for line in joined(rows))
     assert "Required: 98304, Hardware limit: 65536." in text

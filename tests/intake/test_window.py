@@ -180,9 +180,7 @@ def logs(draw: st.DrawFn, hits: int = 12) -> bytes:
 
 @settings(max_examples=250)
 @given(data=logs(), chunk=st.integers(1, 400), inner=st.integers(30, 300))
-def test_every_anchor_is_kept_with_its_exact_line_and_column(
-    data: bytes, chunk: int, inner: int
-) -> None:
+def test_every_anchor_is_kept_with_its_exact_line_and_column(data: bytes, chunk: int, inner: int) -> None:
     with sizes(chunk=inner, edge=40, before=30, after=25):
         stretches = keep(chunked(data, chunk), GATE, whole=50)
     assert_exact(stretches, data)
@@ -262,9 +260,7 @@ def test_one_fact_that_repeats_does_not_push_a_failure_out() -> None:
 def test_the_first_and_the_last_of_endless_failures_are_kept() -> None:
     lines = [b"%06d CUDA out of memory\n" % index for index in range(4000)]
     data = b"".join(lines)
-    with sizes(
-        chunk=512, edge=50, before=60, after=60, first_budget=4000, last_budget=4000
-    ):
+    with sizes(chunk=512, edge=50, before=60, after=60, first_budget=4000, last_budget=4000):
         stretches = keep(iter([data]), GATE, whole=50)
     assert_exact(stretches, data)
     lines_kept = {line for line, _, _ in kept_hits(stretches, EVENTS)}
@@ -378,9 +374,7 @@ def test_a_caller_may_give_a_large_log_as_one_chunk() -> None:
     assert keep(iter([data]), GATE) == keep(chunked(data, 10_007), GATE)
 
 
-def test_a_log_buried_in_a_large_one_gets_the_verdict_it_gets_alone(
-    analyzer: Analyzer, fixtures: Path
-) -> None:
+def test_a_log_buried_in_a_large_one_gets_the_verdict_it_gets_alone(analyzer: Analyzer, fixtures: Path) -> None:
     around = b"DEBUG heartbeat of a supervisor, nothing to say\n" * 3000
     above = around.count(b"\n")
     cases = load_cases(fixtures)
