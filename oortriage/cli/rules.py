@@ -98,6 +98,15 @@ def test(folders: _Folders = None) -> None:  # noqa: PT028 - a verb, not a test
     typer.echo(f"{samples} samples of {len(rules)} rules passed")
 
 
+@app.command("reference")
+def reference() -> None:
+    """Print the rule reference, a table of all rules by family, as Markdown."""
+    from oortriage.evidence.loader import built_in_rules
+    from oortriage.evidence.reference import reference as build
+
+    typer.echo(build(built_in_rules()), nl=False)
+
+
 @app.command("score")
 def score(
     cases: Annotated[Path, typer.Argument(metavar="CASES", help="A folder of labelled cases.")],

@@ -44,7 +44,7 @@ def reference(rules: Sequence[Rule]) -> str:
         "# Rule reference",
         "",
         (
-            "Generated from `rules/` by `python -m oortriage.evidence.reference`; do not edit. "
+            "Generated from `rules/` by `oortriage rules reference`; do not edit. "
             "`oortriage explain CODE` prints a rule in full."
         ),
     ]
@@ -69,7 +69,3 @@ def _bounds(since: str, until: str) -> str:
     if since:
         return f" from {since}"
     return f" up to {until}" if until else ""
-
-
-if __name__ == "__main__":
-    pass
