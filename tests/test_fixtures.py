@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from oortriage.scoring.score import RESOURCE_ACCURACY, Score, score_cases
 from oortriage.scoring.case import load_cases
+from oortriage.scoring.score import RESOURCE_ACCURACY, Score, score_cases
 from oortriage.scoring.table import as_text
 from tests.conftest import ROOT
 

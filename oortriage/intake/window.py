@@ -71,10 +71,10 @@ class Gate:
         return ahocorasick_rs.BytesAhoCorasick(self._literals, implementation=ahocorasick_rs.Implementation.DFA)
 
     def hits(self, data: bytes) -> list[tuple[bytes, int, bool]]:
-        """Return ``(anchor, start, is_event)`` for the non-overlapping occurrences in order."""
+        """Return ``(anchor, start, is_event)`` for every occurrence in order of its end."""
         return [
             (self._literals[index], start, self._literals[index] in self._events)
-            for index, start, _ in self._automaton.find_matches_as_indexes(data.lower())
+            for index, start, _ in self._automaton.find_matches_as_indexes(data.lower(), overlapping=True)
         ]
 
     def without(self, anchors: set[bytes]) -> Gate:
@@ -179,14 +179,14 @@ def _wanted(
     view = buffer[fresh_from:]
     for anchor, start, is_event in gate.hits(view):
         at = base + fresh_from + start
-        if at <= pools.last_hit:
-            continue
-        pools.last_hit = at
+        if at + len(anchor) <= pools.searched:
+            continue  # wholly in the bytes carried over, so it was found before
         late = pools.is_late(anchor, is_event=is_event)
         if is_event:
             wanted.append((at - BEFORE, at + AFTER, late))
         elif not late:
             wanted.append((at - FACT_MARGIN, at + FACT_MARGIN, late))
+    pools.searched = base + len(buffer)
     return wanted
 
 
@@ -221,7 +221,8 @@ class _Pools:
 
     def __init__(self) -> None:
         self.edges: list[Stretch] = []
-        self.last_hit = -1
+        #: Offset up to which the log has been searched.
+        self.searched = 0
         self._first: list[Stretch] = []
         self._first_size = 0
         self._last: deque[Stretch] = deque()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from oortriage.evidence.values import format_bytes
 from oortriage.gpu import specs
@@ -14,6 +15,7 @@ from oortriage.triage.diagnosis import BillTerm, BillView, Prescription, RuledOu
 NARROW = 1024
 #: ``kernel[grid](...)``: how Triton kernels are launched.
 _LAUNCH = re.compile(r"(?:\w+ = )?([A-Za-z_]\w*)\[(?!\d|:|['\"])")
+_TRITON_FRAME = re.compile(r"[/\\]triton[/\\](?:runtime|compiler|backends)[/\\]")
 _ATTENTION = ("attention", "attn", "flash", "fmha", "mla", "flex")
 _MATMUL = ("moe", "matmul", "gemm", "_mm", "triton_mm", "linear", "lora", "scaled_mm")
 
@@ -40,16 +42,16 @@ def examine(case: Case) -> Finding:
 
 
 def kernel_of(case: Case) -> str:
-    """Name the kernel: from the message, else from the innermost frame outside of Triton."""
+    """Name the kernel: from the message, from the line that launches it, else by who called Triton."""
     if kernel := case.event.match.details.get("kernel"):
         return kernel
     if case.raised:
         for frame in reversed(case.raised.frames):
             if found := _LAUNCH.match(frame.source):
                 return found.group(1)
-        for frame in reversed(case.raised.frames):
-            if "/triton/" not in frame.file and "\\triton\\" not in frame.file and "<" not in frame.function:
-                return frame.function
+        for caller, frame in pairwise(case.raised.frames):
+            if _TRITON_FRAME.search(frame.file) and "<" not in caller.function:
+                return caller.function
     return case.facts.text("kernel")
 
 
