@@ -211,7 +211,7 @@ def test_a_changed_copy_of_a_shipped_rule_is_guarded_too(run: Run, tmp_path: Pat
     path.parent.mkdir(parents=True)
     path.write_text(BOMB.replace("ZZ901", "SM101"), encoding="utf-8")
     (tmp_path / "crash.log").write_text(FUSE, encoding="utf-8")
-    done = run("analyze", "crash.log", "--rules", "rules", cwd=tmp_path, timeout=10)
+    done = run("analyze", "crash.log", "--rules", "rules", cwd=tmp_path, timeout=20)
     assert "took too long" in " ".join(done.stdout.split())
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from oortriage.evidence.loader import built_in_rules
+from oortriage.evidence.reference import reference
 from tests.cli.conftest import BOMB, CLEAN, MASKED, RULE, T4, Run, complained
 
 
@@ -62,6 +63,14 @@ def test_a_rule_s_file_is_shown_as_it_is(run: Run, tmp_path: Path) -> None:
     assert "[[sample]]" in done.stdout
 
 
+def test_the_reference_has_every_rule_in_a_table(run: Run) -> None:
+    done = run("rules", "reference")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == reference(built_in_rules())
+    codes = re.findall(r"(?m)^\| ([A-Z]{2,4}\d{3}) \|", done.stdout)
+    assert sorted(codes) == sorted(rule.code for rule in built_in_rules())
+
+
 def test_an_unknown_code_is_one_line_and_two(run: Run) -> None:
     assert "'ZZ999'" in complained(run("rules", "show", "ZZ999"))
 
@@ -90,7 +99,7 @@ def test_test_runs_the_samples_of_a_folder(run: Run, folder: Path) -> None:
 def test_test_ends_also_on_a_rule_that_never_would(run: Run, folder: Path) -> None:
     """Whoever writes a rule meets its bomb here first."""
     (folder / "ZZ901.toml").write_text(BOMB, encoding="utf-8")
-    done = run("rules", "test", folder, timeout=10)
+    done = run("rules", "test", folder, timeout=20)
     assert done.returncode == 2
     assert "ZZ901" in done.stdout
 

@@ -171,6 +171,17 @@ def test_a_sentence_about_a_message_is_a_mention(line: str) -> None:
     assert [event.mentioned for event in events([overflow()], line)] == [True]
 
 
+def test_a_command_s_help_only_mentions_messages() -> None:
+    found = events(
+        [overflow()],
+        "usage: gizmo [-h] [--small]",
+        "  --small  ERROR: gizmo overflow: 5 is what this cures",
+        "$ gizmo",
+        "ERROR: gizmo overflow: 6",
+    )
+    assert [(event.line.number, event.mentioned) for event in found] == [(2, True), (4, False)]
+
+
 def test_an_exception_at_the_end_of_a_traceback_is_never_a_mention() -> None:
     found = events(
         [overflow()],

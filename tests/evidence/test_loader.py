@@ -84,6 +84,11 @@ def test_each_mistake_is_told_with_file_and_line(
     assert "\n" not in str(caught.value)
 
 
+def test_the_group_that_marks_the_message_needs_no_type(tmp_path: Path) -> None:
+    path = written(tmp_path, VALID.replace("'''gizmo overflow", "'''died: (?P<at>gizmo) overflow"))
+    assert set(load_rule(path).pattern[0].captures) == {"required_bytes", "limit_bytes"}
+
+
 def test_a_missing_key_is_told_by_name(tmp_path: Path) -> None:
     path = written(tmp_path, VALID.replace('software = "gizmo"\n', ""))
     with pytest.raises(RuleError, match=r"ZZ900\.toml:\d+: .*`software`"):

@@ -123,6 +123,29 @@ def test_case_of_anchors_never_counts_and_case_of_patterns_does() -> None:
     assert texts_of(Matcher([lax]).find(text)) == ["gizmo full", "Gizmo Full", "GIZMO FULL"]
 
 
+def test_the_message_begins_where_the_match_does() -> None:
+    (match,) = Matcher([rule("gizmo full", anchors=["gizmo full"])]).find("so: gizmo full")
+    assert (match.start, match.at) == (4, 4)
+
+
+def test_a_group_named_at_marks_where_the_message_begins() -> None:
+    one = rule("worker died: (?P<at>gizmo full)", anchors=["gizmo full"])
+    (match,) = Matcher([one]).find("so: worker died: gizmo full")
+    assert (match.start, match.at, match.numbers, match.details) == (4, 17, {}, {})
+
+
+def test_a_mark_that_took_no_part_marks_nothing() -> None:
+    one = rule("gizmo full(?:, (?P<at>twice))?", anchors=["gizmo full"])
+    (match,) = Matcher([one]).find("so: gizmo full")
+    assert match.at == 4
+
+
+def test_lines_that_only_announce_come_before_the_message() -> None:
+    one = rule("GizmoError: raised: gizmo full", anchors=["gizmo full"])
+    (match,) = Matcher([one]).find("so: GizmoError:\nraised:\ngizmo full")
+    assert (match.start, match.at) == (4, 24)
+
+
 def test_an_endless_repetition_is_cut_off_at_the_limit() -> None:
     found = Matcher([rule("gizmo full", anchors=["gizmo full"])]).find("gizmo full. " * 1000)
     assert len(found) == MATCHES_KEPT
@@ -177,6 +200,15 @@ def test_a_rule_that_was_given_up_is_not_tried_again() -> None:
     matcher = Matcher([BOMB], guarded=frozenset({"ZZ901"}))
     matcher.find(FUSE)
     assert matcher.find("aaaa") == []
+
+
+def test_a_copy_of_a_shipped_rule_under_a_new_code_works_beside_it() -> None:
+    """The usual way to begin a rule: both have the same expression, one of them is guarded."""
+    shipped = rule("gizmo full", anchors=["gizmo full"], code="ZZ901")
+    copied = rule("gizmo full", anchors=["gizmo full"], code="ZZ902")
+    for rules in ([shipped, copied], [copied, shipped]):
+        found = Matcher(rules, guarded=frozenset({"ZZ902"})).find("the gizmo full")
+        assert [match.rule.code for match in found] == ["ZZ901", "ZZ902"]
 
 
 def test_a_guarded_rule_finds_what_an_unguarded_one_does() -> None:

@@ -394,8 +394,8 @@ def test_a_stream_is_the_same_with_and_without_level() -> None:
 
 
 def test_the_name_of_a_stream_says_who() -> None:
-    prefix = Prefix(container="node7", process="W", pid="5", rank="2")
-    assert prefix.stream == "node7/W rank=2 pid=5"
+    line = "Nov 29 21:13:39 node7 vllm[5]: [rank2]: text"
+    assert peel(line).stream == "node7/vllm rank=2 pid=5"
 
 
 # --- quotes and boxes

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from oortriage.api import Analyzer
 from oortriage.evidence.matcher import Matcher
-from oortriage.triage.device_memory import decide, figures_of
+from oortriage.triage.device_cause import decide, figures_of
 from tests.triage import messages
 from tests.triage.messages import GIB, MIB, PLAIN, Figures, gib, traceback
 from tests.triage.reading import case_of, changes, documented_causes, utilizations

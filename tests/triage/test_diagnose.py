@@ -150,6 +150,15 @@ def test_any_mixture_of_failures_gives_a_documented_cause(lines: list[str]) -> N
         assert diagnosis.status == "fatal"
 
 
+@pytest.mark.parametrize("second", [SHARED, NO_BLOCKS], ids=["shared_memory", "kv_cache"])
+def test_a_failure_of_another_resource_lends_neither_cause_nor_figures(second: str, analyzer: Analyzer) -> None:
+    """The clean-up of a failure often fails as well, of something else."""
+    alone, both = analyzer.text(f"{PLAIN}\n"), analyzer.text(f"{PLAIN}\n{second}\n")
+    assert (both.resource, both.cause) == (alone.resource, alone.cause) == ("device_memory", "capacity")
+    assert both.numbers == alone.numbers
+    assert both.will_not_help == alone.will_not_help
+
+
 # ---------------------------------------------------------------------------------- the advice
 
 
