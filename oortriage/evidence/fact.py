@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from oortriage.evidence.event import Event
@@ -34,6 +36,8 @@ def facts_of(events: list[Event], file: str) -> list[Fact]:
             value = raw.strip().strip("'\"`,;") if isinstance(raw, str) else raw
             if value in ("", "None", "auto", "null"):
                 continue
+            if name == "compute_capability":
+                value = re.sub(r"^\(?(\d+), ?(\d+)\)?$", r"\1.\2", str(value))
             facts.append(
                 Fact(
                     name,

@@ -56,8 +56,12 @@ def padded(head_size: int) -> int:
     return 1 << max(4, (head_size - 1).bit_length())
 
 
-def attention_bill(rows: int, head: int, tile: int, element: int, stages: int = 1) -> Bill:
+def attention_bill(rows: int, head: int, tile: int, element: int, stages: int = 1, *, turing: bool = False) -> Bill:
     """Bill one attention block: Q stays, K and V have one copy a pipeline stage.
+
+    On NVIDIA cards of capability 7.x (``turing``) the compiler's layout differs, as compiling the
+    kernels of vLLM 0.11 to 0.33 for sm_75 shows: 16-bit operands of Q stand twice, and in FP32 with
+    a head above 256 K and V take turns in one buffer.
 
     Args:
         rows: query rows of the block (BLOCK_M).
@@ -65,12 +69,17 @@ def attention_bill(rows: int, head: int, tile: int, element: int, stages: int = 
         tile: keys and values of one step (BLOCK_N or TILE_SIZE).
         element: bytes an element.
         stages: copies of K and V that are alive at once.
+        turing: whether the card's compute capability is 7.x.
     """
-    terms = (
-        Term("Q", rows, head, element),
-        Term("K", head, tile, element, stages),
-        Term("V", tile, head, element, stages),
-    )
+    queries = Term("Q", rows, head, element, 2 if turing and element < 4 else 1)
+    if turing and element == 4 and head > 256:
+        terms: tuple[Term, ...] = (queries, Term("K or V", head, tile, element, stages))
+    else:
+        terms = (
+            queries,
+            Term("K", head, tile, element, stages),
+            Term("V", tile, head, element, stages),
+        )
     settings = {
         "BLOCK_M": rows,
         "head_size": head,
@@ -88,16 +97,18 @@ def attention_bills(
     head_sizes: Iterable[int] = HEAD_SIZES,
     rows: Sequence[int] = ROWS,
     stages: Sequence[int] = STAGES,
+    turing: bool = False,
 ) -> list[Bill]:
     """Find every attention bill of exactly ``required`` bytes, the plainest first.
 
     Bills with fewer pipeline copies and smaller query blocks come first: they are the defaults of
-    the kernels this is used for.
+    the kernels this is used for. Cards of capability 7.x have no pipeline copies at all.
     """
     heads = sorted({padded(head) for head in head_sizes})
+    depths = (1,) if turing else stages
     found = [
-        attention_bill(row, head, tile, element, stage)
-        for element, head, tile, row, stage in product(element_sizes, heads, TILES, rows, stages)
-        if row * head * element + 2 * head * tile * element * stage == required
+        bill
+        for element, head, tile, row, stage in product(element_sizes, heads, TILES, rows, depths)
+        if (bill := attention_bill(row, head, tile, element, stage, turing=turing)).total == required
     ]
     return sorted(found, key=lambda bill: (bill.settings["stages"], bill.settings["BLOCK_M"]))

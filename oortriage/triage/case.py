@@ -22,6 +22,18 @@ from oortriage.triage.root import Root
 from oortriage.triage.version import within
 
 
+_SERVERS = frozenset({"vllm", "sglang", "tgi", "lmdeploy", "tensorrt-llm", "llama.cpp", "ollama"})
+#: Packages whose frames name the program, and the program.
+_FOLDERS = (
+    ("vllm", "vllm"),
+    ("sglang", "sglang"),
+    ("lmdeploy", "lmdeploy"),
+    ("text_generation_server", "tgi"),
+    ("tensorrt_llm", "tensorrt-llm"),
+)
+_TRAINING = frozenset({"training_forward", "training_backward", "optimizer"})
+
+
 class Facts:
     """The facts of a log by name.
 
@@ -96,6 +108,23 @@ class Case(msgspec.Struct, frozen=True):
         value = self.numbers.get(name)
         return value if value is not None else self.facts.number(name)
 
+    @property
+    def program(self) -> str:
+        """The program that failed: ``vllm``, ``sglang``, another server, ``training`` or ``script``.
+
+        The failing rule's own software says it, else the frames, else what else the log holds.
+        """
+        if self.event.rule.software in _SERVERS:
+            return self.event.rule.software
+        files = " ".join(frame.file for frame in self.raised.frames) if self.raised else ""
+        for folder, name in _FOLDERS:
+            if re.search(rf"(?:^|[/\\]){folder}[/\\]", files):
+                return name
+        heard = [event.rule.software for event in self.events if event.rule.software in _SERVERS]
+        if heard:
+            return max(heard, key=heard.count)
+        return "training" if self.phase in _TRAINING else "script"
+
     def has(self, *codes: str) -> bool:
         """Tell whether any event of these codes (or code beginnings) is in the log."""
         return any(event.code.startswith(codes) for event in self.events)
@@ -119,3 +148,5 @@ class Finding(msgspec.Struct):
     will_not_help: list[WillNotHelp] = []
     notes: list[str] = []
     doubt: float = 0.0
+    #: Words of remedies that the log's own figures or settings speak against.
+    forbidden: set[str] = set()

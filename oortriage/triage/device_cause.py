@@ -20,13 +20,15 @@ ABSURD = 50
 IDLE_SHARE = 0.20
 #: Segments are cut in steps of 2 and 20 MiB; a surplus below this may be rounding.
 ROUNDING = 50 * MIB
+#: Bytes of the largest single GPU sold (B300 and MI355X, 288 GB; NVIDIA and AMD data sheets, 2026-11-29).
+LARGEST_CARD = 288 * 10**9
 #: Unexplained memory from which another process is believed when no clause names one.
 UNEXPLAINED = 2.5 * GIB
 
 _PROCESS = re.compile(r"Process (\d+) has ([\d.]+ ?[KMGT]?i?B(?:ytes)?) memory in use")
 #: ``nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv``
 _SMI_ROW = re.compile(r"(?m)^(\d+), ([^,\n]{1,200}), (\d+) MiB$")
-_UNIFIED = re.compile(r"GB10|DGX Spark|Jetson|Orin|Thor|Strix Halo|Ryzen AI Max|GH200", re.IGNORECASE)
+_UNIFIED = re.compile(r"GB10|DGX Spark|Jetson|Orin|Thor|Strix Halo|Ryzen AI Max", re.IGNORECASE)
 
 
 class Figures(msgspec.Struct):
@@ -140,6 +142,9 @@ def decide(case: Case, figures: Figures) -> tuple[str, str]:
             )
     if wanted is None:
         return "capacity", ""
+    if total is None and wanted > LARGEST_CARD:
+        said = f"one request of {format_bytes(int(wanted))} is more than any single card has"
+        return "exceeds_card", said
     if wanted >= SENTINEL_BYTES or (total and wanted > ABSURD * total):
         times = f", {wanted / total:,.0f} times the card" if total else ""
         return (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from oortriage.evidence.values import format_bytes
+from oortriage.evidence.values import GIB, format_bytes
 from oortriage.triage.case import Case, Finding
 from oortriage.triage.device_cause import Figures, decide, figures_of
 from oortriage.triage.device_remedy import prescribe, warn_off
 from oortriage.triage.diagnosis import RuledOut
+
+#: Memory of the process outside of PyTorch's pool that is worth a word; a context alone takes 0.3 to 1.9 GiB.
+MUCH_BESIDE_TORCH = 5 * GIB
 
 
 def examine(case: Case) -> Finding:
@@ -14,7 +17,8 @@ def examine(case: Case) -> Finding:
     figures = figures_of(case)
     finding = Finding(cause=case.event.rule.cause)
     reason = ""
-    companion = next((one.rule.cause for one in case.root.companions if one.rule.cause), "")
+    kin = [one.rule for one in case.root.companions if one.rule.resource == "device_memory"]
+    companion = next((rule.cause for rule in kin if rule.cause), "")
     if finding.cause in ("", "capacity"):
         finding.cause, reason = decide(case, figures)
         if companion and finding.cause in ("capacity", ""):
@@ -27,10 +31,23 @@ def examine(case: Case) -> Finding:
         "other_process_released",
     ):
         finding.missing.append("the full message with its figures (`Tried to allocate ...`)")
+    _note_outside(finding, figures)
     _rule_out(case, finding, figures)
     prescribe(case, finding, figures)
     warn_off(case, finding, figures)
     return finding
+
+
+def _note_outside(finding: Finding, figures: Figures) -> None:
+    """Say when a large share of the process's own memory is not PyTorch's: no batch size touches it."""
+    if figures.own is None or figures.reserved is None:
+        return
+    beside = figures.own - figures.reserved
+    if beside > MUCH_BESIDE_TORCH:
+        finding.notes.append(
+            f"{format_bytes(int(beside))} of this process's memory lies outside of PyTorch (context, NCCL, CUDA graphs, "
+            "an engine of its own): a smaller batch does not touch it"
+        )
 
 
 def _by_phase(case: Case) -> str:
@@ -58,7 +75,7 @@ def _summary(case: Case, figures: Figures, reason: str) -> str:
     if figures.requested is not None:
         text = f"An allocation of {format_bytes(int(figures.requested))} of device memory failed"
         return f"{text}: {reason}." if reason else f"{text}."
-    return f"{case.event.rule.title}."
+    return f"{case.event.rule.title}: {reason}." if reason else f"{case.event.rule.title}."
 
 
 def _rule_out(case: Case, finding: Finding, figures: Figures) -> None:

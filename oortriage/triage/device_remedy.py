@@ -8,6 +8,23 @@ from oortriage.triage.device_cause import IDLE_SHARE, Figures
 from oortriage.triage.diagnosis import Prescription, WillNotHelp
 
 
+#: Flags of engines, which are prescribed here by program, phase and figures, and not by a rule alone.
+ENGINE_FLAGS = frozenset(
+    {
+        "--gpu-memory-utilization",
+        "--mem-fraction-static",
+        "--tensor-parallel-size",
+        "--enforce-eager",
+        "--max-num-seqs",
+        "--max-num-batched-tokens",
+        "--max-model-len",
+        "--kv-cache-dtype",
+    }
+)
+#: The rule for the wording of PyTorch 2.1 and later, whose allocator has expandable segments.
+_RECENT_WORDING = "DM101"
+
+
 def _floor_utilization(free: float, total: float) -> float:
     return int(free / total * 100) / 100
 
@@ -42,18 +59,18 @@ def prescribe(case: Case, finding: Finding, figures: Figures) -> None:
             )
         )
     elif cause == "fragmentation":
-        if case.text_has(r"enable_sleep_mode|sleep_mode=True|cumem|KV connector|kv_transfer_config"):
-            finding.notes.append("expandable segments do not go together with sleep mode or a KV connector")
-        else:
-            add(
-                Prescription(
-                    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-                    f"lets the idle {format_bytes(int(figures.idle or 0))} be used for requests of any size",
-                    "",
-                    "safe",
-                    "`reserved by PyTorch but unallocated` shrinks",
-                )
+        _prescribe_fragmentation(case, finding, figures)
+    elif cause == "private_pool":
+        finding.forbidden.add("expandable_segments")
+        add(
+            Prescription(
+                "release what owns the private pools (CUDA graphs, a sleeping engine) before this allocation",
+                f"frees up to {format_bytes(int(figures.pool or 0))} that no other allocation may use",
+                "",
+                "safe",
+                "the `private pools` clause of the message shrinks",
             )
+        )
     elif cause in ("other_process", "sibling_ranks"):
         _prescribe_others(finding, figures, cause)
     elif cause in ("absurd_request", "exceeds_card"):
@@ -78,6 +95,35 @@ def prescribe(case: Case, finding: Finding, figures: Figures) -> None:
             )
         )
     _prescribe_engine(case, finding, utilization)
+
+
+def _prescribe_fragmentation(case: Case, finding: Finding, figures: Figures) -> None:
+    """Expandable segments, where the release has them and nothing in the log forbids them."""
+    idle = format_bytes(int(figures.idle or 0))
+    if case.text_has(r"enable_sleep_mode|sleep_mode=True|cumem|KV connector|kv_transfer_config"):
+        finding.forbidden.add("expandable_segments")
+        finding.notes.append("expandable segments do not go together with sleep mode or a KV connector")
+    elif case.event.code == _RECENT_WORDING:
+        finding.prescriptions.append(
+            Prescription(
+                "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                f"lets the idle {idle} be used for requests of any size",
+                "",
+                "safe",
+                "`reserved by PyTorch but unallocated` shrinks",
+            )
+        )
+    elif case.event.rule.software == "torch":
+        finding.prescriptions.append(
+            Prescription(
+                "torch.cuda.empty_cache() before the large allocation, or a newer PyTorch (torch>=2.2) with "
+                "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                f"gives whole idle segments of the {idle} back to the card; this release knows no expandable segments",
+                "some speed",
+                "costs_speed",
+                "reserved memory falls before the allocation",
+            )
+        )
 
 
 def _prescribe_others(finding: Finding, figures: Figures, cause: str) -> None:
@@ -108,7 +154,8 @@ def _prescribe_others(finding: Finding, figures: Figures, cause: str) -> None:
 def _prescribe_engine(case: Case, finding: Finding, utilization: float | None) -> None:
     """Add what an engine's own knobs do in the phase the failure happened in."""
     add = finding.prescriptions.append
-    is_vllm = case.event.rule.software == "vllm" or bool(case.facts.text("vllm_version")) or case.text_has("vllm")
+    finding.forbidden |= ENGINE_FLAGS
+    is_vllm = case.program == "vllm"
     if finding.cause in (
         "fragmentation",
         "startup_budget",
@@ -170,7 +217,7 @@ def _prescribe_engine(case: Case, finding: Finding, utilization: float | None) -
             utilization,
             "leaves more of the card to activations and buffers outside of the KV pool",
         )
-    elif case.phase in ("prefill", "decode", "graph_capture") and case.text_has("sglang"):
+    elif case.phase in ("prefill", "decode", "graph_capture") and case.program == "sglang":
         fraction = case.facts.number("mem_fraction_static")
         value = f" {fraction - 0.05:.2f}" if fraction else ""
         add(
@@ -210,14 +257,11 @@ def _lower_utilization(finding: Finding, utilization: float | None, effect: str)
 def warn_off(case: Case, finding: Finding, figures: Figures) -> None:
     """Add the advice that people give for this message and that these figures rule out."""
     add = finding.will_not_help.append
-    idle, reserved = figures.idle, figures.reserved
-    if finding.cause != "fragmentation" and idle is not None and reserved:
+    if reason := _why_not_fragmentation(figures, finding.cause):
         add(
             WillNotHelp(
                 "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True or max_split_size_mb (printed on every such error)",
-                f"only {format_bytes(int(idle))} ({idle / reserved:.0%} of what is reserved) lies idle"
-                if idle / reserved < IDLE_SHARE or figures.requested is None
-                else "even all idle memory joined to the free memory would not hold the request",
+                reason,
             )
         )
     if finding.cause in ("other_process", "sibling_ranks"):
@@ -236,3 +280,20 @@ def warn_off(case: Case, finding: Finding, figures: Figures) -> None:
                 "it sizes the KV pool after loading; the weights take what they take",
             )
         )
+
+
+def _why_not_fragmentation(figures: Figures, cause: str) -> str:
+    """Say by the figures why the hint that PyTorch prints does not help; empty where it might."""
+    idle, reserved, free, wanted = figures.idle, figures.reserved, figures.free, figures.requested
+    if cause == "fragmentation" or idle is None or not reserved:
+        return ""
+    if wanted is not None and figures.capacity and wanted > figures.capacity:
+        return "the request is larger than the card, whatever is free"
+    if free is not None and wanted is not None and free >= wanted:
+        return "enough was free in one request's size: what refused it is a limit, not scattered memory"
+    if idle / reserved < IDLE_SHARE:
+        return f"only {format_bytes(int(idle))} ({idle / reserved:.0%} of what is reserved) lies idle"
+    if free is not None and wanted is not None and free + idle < wanted:
+        short = format_bytes(int(wanted - free - idle))
+        return f"all idle memory joined to the free memory would still be {short} short"
+    return ""

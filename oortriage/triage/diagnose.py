@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from oortriage.evidence.event import Event, find_events
@@ -48,8 +49,9 @@ def _with_root(log: Log, root: Root, event: Event, events: Sequence[Event], stat
     derive(log, facts)
     raised = raised_with(log, event)
     numbers: dict[str, int | float] = {}
+    companions = [one for one in root.companions if one.rule.resource == event.rule.resource]
     beside = [one for one in root.same if 0 <= one.order - event.order <= _BESIDE]
-    for one in (*reversed(root.companions), *reversed(beside), event):
+    for one in (*reversed(companions), *reversed(beside), event):
         numbers.update(one.match.numbers)
     case = Case(
         log=log,
@@ -57,7 +59,7 @@ def _with_root(log: Log, root: Root, event: Event, events: Sequence[Event], stat
         event=event,
         numbers=numbers,
         facts=facts,
-        phase=phase_of(log, event, root.companions, raised, events),
+        phase=phase_of(log, event, companions, raised, events, root.first_order),
         raised=raised,
         events=events,
     )
@@ -128,10 +130,11 @@ def _add_rule_advice(case: Case, finding: Finding) -> None:
     """Append the rule's own remedies and warnings where cause, context and version fit."""
     rule, root, facts = case.event.rule, case.root, case.facts
     place = case.event.match.text.lower()
+    place += f" program:{case.program} "
     if case.raised:
         place += " ".join(f"{frame.file} {frame.function}" for frame in case.raised.frames).lower()
     # A change computed from the log's own figures stands for the rule's general one of the same kind.
-    known = {one.change.split()[0] for one in finding.prescriptions}
+    known = {_key(one.change) for one in finding.prescriptions}
     for remedy in rule.remedy:
         if remedy.causes and finding.cause not in remedy.causes:
             continue
@@ -139,13 +142,22 @@ def _add_rule_advice(case: Case, finding: Finding) -> None:
             continue
         if within(facts.text(f"{rule.software}_version"), remedy.since, remedy.until) is False:
             continue
-        if remedy.change.split()[0] not in known:
+        if any(word in remedy.change for word in finding.forbidden):
+            continue
+        if _key(remedy.change) not in known:
+            known.add(_key(remedy.change))
             finding.prescriptions.append(
                 Prescription(remedy.change, remedy.effect, remedy.cost, remedy.safety, remedy.verify)
             )
     said = {one.advice for one in finding.will_not_help}
-    for companion in (rule, *(one.rule for one in root.companions)):
+    kin = [one.rule for one in root.companions if one.rule.resource == rule.resource]
+    for companion in (rule, *kin):
         for bad in companion.will_not_help:
             if (not bad.causes or finding.cause in bad.causes) and bad.advice not in said:
                 said.add(bad.advice)
                 finding.will_not_help.append(WillNotHelp(bad.advice, bad.why))
+
+
+def _key(change: str) -> str:
+    """Name the setting a change is about: the flag or variable, whatever its value or spelling."""
+    return re.split(r"[\s=]", change.removeprefix("export ").strip())[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oortriage.evidence.values import GIB, format_bytes
 from oortriage.triage.case import Case, Finding
+from oortriage.triage.device_remedy import ENGINE_FLAGS
 from oortriage.triage.diagnosis import Prescription, RuledOut, WillNotHelp
 
 #: Above this fraction raising it further gives little and takes the room CUDA graphs need.
@@ -22,6 +23,7 @@ def examine(case: Case) -> Finding:
     finding.summary = _summary(case, available)
     _rule_out(case, finding)
     if case.event.rule.software == "vllm":
+        finding.forbidden |= ENGINE_FLAGS
         if finding.cause == "no_blocks":
             _prescribe_no_blocks(case, finding, available, utilization)
         elif finding.cause == "max_len_too_long":

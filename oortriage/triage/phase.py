@@ -113,11 +113,13 @@ def phase_of(
     companions: Sequence[Event],
     raised: Raised | None,
     events: Sequence[Event],
+    since: int = 0,
 ) -> Phase:
     """Tell the phase of the root event; ``unknown`` where nothing in the log says it.
 
     The message itself speaks first, then the frames, then the last line that began a phase.
-    ``compile`` speaks last: kernels are compiled in the middle of every other phase.
+    ``compile`` speaks last: kernels are compiled in the middle of every other phase. Lines before
+    position ``since`` belong to an earlier run.
     """
     told = [_as_phase(event.phase or event.rule.phase) for event in (root, *companions)]
     framed = _from_frames(raised) if raised else "unknown"
@@ -128,7 +130,7 @@ def phase_of(
     begun = [
         event
         for event in events
-        if event.rule.role == "phase" and event.order <= root.order and not event.line.in_prose
+        if event.rule.role == "phase" and since <= event.order <= root.order and not event.line.in_prose
     ]
     told += [_as_phase(event.rule.phase) for event in reversed(begun)][:1]
     told += _nearby(log, root, _HINTS, 3) + _nearby(log, root, _LOADING, 12)

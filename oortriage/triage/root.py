@@ -66,6 +66,8 @@ class Root(msgspec.Struct, frozen=True):
     unknown: tuple[tuple[Raised, Line], ...] = ()
     mentions: tuple[Event, ...] = ()
     later: tuple[Event, ...] = ()
+    #: Position in reading order at which the run of the root begins.
+    first_order: int = 0
     other_runs: tuple[Event, ...] = ()
 
 
@@ -196,6 +198,7 @@ def _root_of_run(log: Log, run: _Run) -> Root:
         tuple(unknown),
         tuple(mentions),
         tuple(later),
+        run.first,
     )
 
 

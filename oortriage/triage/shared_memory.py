@@ -13,6 +13,8 @@ from oortriage.triage.diagnosis import BillTerm, BillView, Prescription, RuledOu
 
 #: Within this many bytes of the limit, the smallest step of any lever is enough.
 NARROW = 1024
+#: Compute capability from which global-to-shared copies are asynchronous (cp.async).
+ASYNC_COPIES_SINCE = 8.0
 #: ``kernel[grid](...)``: how Triton kernels are launched.
 _LAUNCH = re.compile(r"(?:\w+ = )?([A-Za-z_]\w*)\[(?!\d|:|['\"])")
 _TRITON_FRAME = re.compile(r"[/\\]triton[/\\](?:runtime|compiler|backends)[/\\]")
@@ -74,7 +76,7 @@ def _summary(required: float | None, limit: float | None, kernel: str) -> str:
             times = f", {required / limit:.2f} times the limit" if required >= 1.5 * limit else ""
             return (
                 f"{what} needs {int(required):,} bytes of shared memory for one block; the hardware gives "
-                f"{int(limit):,}. It is {int(over):,} bytes over{times}."
+                f"{int(limit):,}. It is {int(over):,} byte{'' if over == 1 else 's'} over{times}."
             )
         return (
             f"{what} asks for {int(required):,} bytes of shared memory of {int(limit):,}; with what the kernel "
@@ -129,10 +131,12 @@ def _bill(case: Case, required: int, kernel: str) -> BillView | None:
     head = case.facts.number("head_size")
     if element is None and head is None:
         return None
+    architecture = _architecture(case)
     bills = attention_bills(
         required,
         element_sizes=(element,) if element else (4, 2, 1),
         head_sizes=(int(head),) if head else (64, 128, 256, 512),
+        turing=bool(architecture and architecture.vendor == "nvidia" and architecture.name.startswith("7.")),
     )
     if not bills:
         return None
@@ -167,13 +171,19 @@ def _prescribe(case: Case, finding: Finding, required: float | None, limit: floa
         _prescribe_vllm(case, finding)
     if case.event.rule.software in ("triton", "torch", "inductor"):
         over = (required - limit) if required and limit else None
+        stageless = _has_no_stages(case)
         if finding.bill:
             _prescribe_smaller_tile(finding, limit)
         elif over is not None and 0 < over <= NARROW:
+            lever = (
+                "the next smaller tile"
+                if stageless
+                else "one pipeline stage less (num_stages - 1), or the next smaller tile,"
+            )
             finding.prescriptions.append(
                 Prescription(
-                    "one pipeline stage less (num_stages - 1), or the next smaller tile, for this kernel",
-                    f"only {int(over):,} bytes are missing, so the smallest step of either lever is enough",
+                    f"{lever} for this kernel",
+                    f"only {_counted(over)} missing: the smallest step of the lever is enough",
                     "a little speed in this kernel",
                     "costs_speed",
                     "run the same shape again; `Required` must fall to the limit or below",
@@ -192,9 +202,10 @@ def _prescribe(case: Case, finding: Finding, required: float | None, limit: floa
         elif over is not None and over > 0:
             finding.prescriptions.append(
                 Prescription(
-                    "halve the kernel's K/V or N tile (BLOCK_N / TILE_SIZE), or take one pipeline stage off",
-                    f"at least {int(over):,} of {int(required or 0):,} bytes must go; which lever moves them "
-                    "depends on the card (before sm_80 num_stages moves nothing)",
+                    "halve the kernel's K/V or N tile (BLOCK_N / TILE_SIZE)"
+                    + ("" if stageless else ", or take one pipeline stage off"),
+                    f"at least {int(over):,} of {int(required or 0):,} bytes must go"
+                    + ("" if stageless else "; which lever moves them depends on the kernel and the card"),
                     "speed in this kernel",
                     "costs_speed",
                     "change one lever at a time: `Required` in the next error shows which one moves the bytes",
@@ -248,7 +259,7 @@ def _prescribe_smaller_tile(finding: Finding, limit: float | None) -> None:
     bill = finding.bill
     if bill is None:
         return
-    keys = [term for term in bill.terms if term.name != "Q"]
+    keys = [term for term in bill.terms if not term.name.startswith("Q")]
     tile = bill.settings["TILE"]
     while keys and tile > 16:
         tile //= 2
@@ -271,36 +282,53 @@ def _prescribe_smaller_tile(finding: Finding, limit: float | None) -> None:
 
 
 def _warn_off(finding: Finding, case: Case) -> None:
-    finding.will_not_help += [
+    finding.will_not_help.append(
         WillNotHelp(
             "VRAM settings (--gpu-memory-utilization, --mem-fraction-static, --cpu-offload-gb), a smaller or "
             "quantised model, more GPUs",
             "they change how the card's memory is used; a block's shared memory is fixed by the architecture "
             "and by the kernel's tile",
-        ),
+        )
+    )
+    if finding.cause == "context_buffer":
+        return  # there the buffer does grow with the length
+    finding.will_not_help.append(
         WillNotHelp(
             "--max-model-len, a smaller batch, --enforce-eager",
             "the tile does not depend on them: the figure stays the same to the byte",
-        ),
-    ]
-    capability = case.facts.text("compute_capability")
-    architecture = specs.by_capability(capability) if capability else None
-    if architecture and architecture.vendor == "nvidia" and float(architecture.name) < 8.0:
+        )
+    )
+    if _has_no_stages(case):
+        capability = case.facts.text("compute_capability")
         finding.will_not_help.append(
             WillNotHelp(
                 "num_stages (the message's own hint)",
-                f"compute capability {architecture.name} has no asynchronous copies, so pipeline stages hold no "
+                f"compute capability {capability} has no asynchronous copies, so pipeline stages hold no "
                 "extra buffers there; measured: 1, 2 and 3 stages need the same bytes",
             )
         )
+
+
+def _architecture(case: Case) -> specs.Architecture | None:
+    capability = case.facts.text("compute_capability")
+    return specs.by_capability(capability) if capability else None
+
+
+def _has_no_stages(case: Case) -> bool:
+    """Tell a card whose pipeline stages hold no copies: NVIDIA before sm_80, for lack of async copies."""
+    architecture = _architecture(case)
+    return bool(architecture and architecture.vendor == "nvidia" and float(architecture.name) < ASYNC_COPIES_SINCE)
+
+
+def _counted(count: float) -> str:
+    return "1 byte is" if count == 1 else f"{int(count):,} bytes are"
 
 
 def _check_card(case: Case, finding: Finding, limit: float | None) -> None:
     """Hold the printed limit against the card the log names; a contradiction is said, not settled."""
     if not limit:
         return
-    capability = case.facts.text("compute_capability")
-    architecture = specs.by_capability(capability) if capability else None
+    architecture = _architecture(case)
     if architecture and limit not in (architecture.shared_per_block, architecture.shared_static):
         finding.notes.append(
             f"the log prints a limit of {int(limit):,} bytes, the table has "

@@ -20,6 +20,11 @@ def within(version: str, since: str, until: str) -> bool | None:
     if not have:
         return None if since or until else True
     low, high = release(since), release(until)
-    if low and have < low:
+    if low and _padded(have, len(low)) < low:
         return False
-    return not (high and have[: len(high)] > high)
+    return not (high and _padded(have, len(high))[: len(high)] > high)
+
+
+def _padded(numbers: tuple[int, ...], length: int) -> tuple[int, ...]:
+    """Write out the zeros that a version may leave off: ``2.7`` is ``2.7.0``."""
+    return numbers + (0,) * (length - len(numbers))

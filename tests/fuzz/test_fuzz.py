@@ -364,14 +364,22 @@ def test_ten_times_the_input_takes_about_ten_times_the_time(shape: str, in_line:
     assert taken < HANG_S
 
 
-def test_hundreds_of_failures_in_front_of_a_long_log_are_judged_in_time() -> None:
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {}.00 MiB. GPU 0 has a total "
+    "capacity of 23.65 GiB of which 10.26 GiB is free.\n"
+)
+SKIPPED = "WARNING skipping batch: CUDA out of memory. Tried to allocate {}.00 MiB.\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(OOM.format(number) for number in range(200))
+        + "".join(f"DEBUG request {number} was handled by the worker\n" for number in range(8000)),
+        "".join(SKIPPED.format(n) + f"step {n} loss 0.5\n" for n in range(3000)),
+    ],
+    ids=["failures, then chatter", "batches skipped"],
+)
+def test_hundreds_of_failures_are_judged_in_time(text: str) -> None:
     """Whether each was survived is asked of all the lines below it."""
-    failures = "".join(
-        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {number}.00 MiB. GPU 0 has "
-        "a total capacity of 23.65 GiB of which 10.26 GiB is free.\n"
-        for number in range(200)
-    )
-    chatter = "".join(
-        f"DEBUG 12:00:00 request {number} was handled by the worker, nothing special\n" for number in range(6000)
-    )
-    assert seconds((failures + chatter).encode()) < HANG_S
+    assert seconds(text.encode()) < HANG_S
