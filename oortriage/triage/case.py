@@ -21,7 +21,6 @@ from oortriage.triage.diagnosis import (
 from oortriage.triage.root import Root
 from oortriage.triage.version import within
 
-
 _SERVERS = frozenset({"vllm", "sglang", "tgi", "lmdeploy", "tensorrt-llm", "llama.cpp", "ollama"})
 #: Packages whose frames name the program, and the program.
 _FOLDERS = (

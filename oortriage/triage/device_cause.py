@@ -142,15 +142,15 @@ def decide(case: Case, figures: Figures) -> tuple[str, str]:
             )
     if wanted is None:
         return "capacity", ""
-    if total is None and wanted > LARGEST_CARD:
-        said = f"one request of {format_bytes(int(wanted))} is more than any single card has"
-        return "exceeds_card", said
     if wanted >= SENTINEL_BYTES or (total and wanted > ABSURD * total):
         times = f", {wanted / total:,.0f} times the card" if total else ""
         return (
             "absurd_request",
             f"one request of {format_bytes(int(wanted))}{times}: a wrong shape or an overflow",
         )
+    if total is None and wanted > LARGEST_CARD:
+        said = f"one request of {format_bytes(int(wanted))} is more than any single card has"
+        return "exceeds_card", said
     if total and wanted > total:
         return (
             "exceeds_card",

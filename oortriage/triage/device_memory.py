@@ -45,7 +45,7 @@ def _note_outside(finding: Finding, figures: Figures) -> None:
     beside = figures.own - figures.reserved
     if beside > MUCH_BESIDE_TORCH:
         finding.notes.append(
-            f"{format_bytes(int(beside))} of this process's memory lies outside of PyTorch (context, NCCL, CUDA graphs, "
+            f"{format_bytes(int(beside))} of this process's memory lies outside of PyTorch (context, NCCL, graphs, "
             "an engine of its own): a smaller batch does not touch it"
         )
 

@@ -7,7 +7,6 @@ from oortriage.triage.case import Case, Finding
 from oortriage.triage.device_cause import IDLE_SHARE, Figures
 from oortriage.triage.diagnosis import Prescription, WillNotHelp
 
-
 #: Flags of engines, which are prescribed here by program, phase and figures, and not by a rule alone.
 ENGINE_FLAGS = frozenset(
     {
@@ -113,15 +112,15 @@ def _prescribe_fragmentation(case: Case, finding: Finding, figures: Figures) -> 
                 "`reserved by PyTorch but unallocated` shrinks",
             )
         )
-    elif case.event.rule.software == "torch":
+    elif "max_split_size_mb" in case.event.match.text:
         finding.prescriptions.append(
             Prescription(
-                "torch.cuda.empty_cache() before the large allocation, or a newer PyTorch (torch>=2.2) with "
-                "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-                f"gives whole idle segments of the {idle} back to the card; this release knows no expandable segments",
+                "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128",
+                f"large idle blocks are no longer split, so that the idle {idle} serves large requests again; this "
+                "release knows no expandable segments",
                 "some speed",
                 "costs_speed",
-                "reserved memory falls before the allocation",
+                "reserved memory comes closer to what is allocated",
             )
         )
 
@@ -295,5 +294,5 @@ def _why_not_fragmentation(figures: Figures, cause: str) -> str:
         return f"only {format_bytes(int(idle))} ({idle / reserved:.0%} of what is reserved) lies idle"
     if free is not None and wanted is not None and free + idle < wanted:
         short = format_bytes(int(wanted - free - idle))
-        return f"all idle memory joined to the free memory would still be {short} short"
+        return f"even all idle memory joined to the free memory would not hold the request: {short} short"
     return ""

@@ -11,6 +11,8 @@ from oortriage.triage.diagnosis import Prescription, RuledOut, WillNotHelp
 NEARLY_ALL = 0.94
 #: From this release on the CUDA-graph estimate is part of the budget by default.
 GRAPH_ESTIMATE_SINCE = "0.20.0"
+#: From this release on the engine fits the length to the pool itself when asked to.
+AUTO_LENGTH_SINCE = "0.14.1"
 
 
 def examine(case: Case) -> Finding:
@@ -185,6 +187,16 @@ def _prescribe_length(case: Case, finding: Finding, available: float | None, uti
                 "longer requests are refused",
                 "safe",
                 "the engine starts; `Maximum concurrency` is 1 or more",
+            )
+        )
+    if case.facts.text("vllm_version") and case.facts.allows("vllm", AUTO_LENGTH_SINCE, ""):
+        add(
+            Prescription(
+                "--max-model-len auto",
+                "the engine takes the longest length that fits in the pool it finds",
+                "longer requests are refused",
+                "safe",
+                "the log names the length that was chosen",
             )
         )
     total = case.facts.number("capacity_bytes")

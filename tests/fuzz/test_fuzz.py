@@ -375,8 +375,8 @@ SKIPPED = "WARNING skipping batch: CUDA out of memory. Tried to allocate {}.00 M
     "text",
     [
         "".join(OOM.format(number) for number in range(200))
-        + "".join(f"DEBUG request {number} was handled by the worker\n" for number in range(8000)),
-        "".join(SKIPPED.format(n) + f"step {n} loss 0.5\n" for n in range(3000)),
+        + "".join(f"DEBUG request {number} was handled by the worker\n" for number in range(2500)),
+        "".join(SKIPPED.format(n) + f"step {n} loss 0.5\n" for n in range(1500)),
     ],
     ids=["failures, then chatter", "batches skipped"],
 )

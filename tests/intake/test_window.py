@@ -179,7 +179,7 @@ def logs(draw: st.DrawFn, hits: int = 12) -> bytes:
     return b"".join(parts)
 
 
-@settings(max_examples=250)
+@settings(max_examples=200)
 @given(data=logs(), chunk=st.integers(1, 400), inner=st.integers(30, 300))
 def test_every_anchor_is_kept_with_its_exact_line_and_column(data: bytes, chunk: int, inner: int) -> None:
     with sizes(chunk=inner, edge=40, before=30, after=25):
@@ -279,12 +279,12 @@ def test_a_rare_failure_among_endless_ones_is_kept() -> None:
     assert (2001, 0, b"killed process") in kept_hits(stretches, EVENTS)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     parts=st.lists(
         st.sampled_from([b"CUDA out of memory", b"\n", b"out of resource: ", b"torch==", b"." * 90]),
-        min_size=200,
-        max_size=600,
+        min_size=100,
+        max_size=300,
     ),
     chunk=st.integers(64, 512),
 )
@@ -355,7 +355,7 @@ def test_the_last_line_of_a_large_log_needs_no_newline() -> None:
 
 
 def test_dense_hits_stay_within_the_documented_budgets() -> None:
-    data = b"CUDA out of memory. NVIDIA H200 out of resource: \n" * (16 * MIB // 50)
+    data = b"CUDA out of memory. NVIDIA H200 out of resource: \n" * (8 * MIB // 50)
     stretches = keep(chunked(data, 1 << 20), GATE)
     assert_exact(stretches, data)
     budgets = window.WHOLE + window.FIRST_BUDGET + window.LAST_BUDGET
