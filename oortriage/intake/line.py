@@ -48,6 +48,8 @@ class Line(msgspec.Struct):
     in_prose: bool = False
     #: Part of a command's help text, which quotes messages without any having been printed.
     in_help: bool = False
+    #: In a section of documentation (troubleshooting, common errors, alternatives).
+    in_docs: bool = False
     #: Position in reading order over all streams.
     order: int = 0
 

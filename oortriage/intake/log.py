@@ -181,8 +181,9 @@ def build_log(name: str, pieces: Iterable[Piece], *, complete: bool, notes: list
     bodies = [line.body for line in lines]
     as_markdown = markdown.is_markdown(bodies)
     if as_markdown:
-        for line, is_prose in zip(lines, markdown.prose(bodies), strict=True):
-            line.in_prose = is_prose
+        marks = zip(lines, markdown.prose(bodies), markdown.documentation(bodies), strict=True)
+        for line, is_prose, is_documentation in marks:
+            line.in_prose, line.in_docs = is_prose, is_documentation
     _mark_help(lines)
     streams: dict[str, Stream] = {}
     for line in _assigned(lines):

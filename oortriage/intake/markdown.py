@@ -35,3 +35,27 @@ def prose(bodies: Sequence[str]) -> list[bool]:
         else:
             marks.append(not fence and not _LOG_LIKE.match(body) and not body.startswith("    "))
     return marks
+
+
+_HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*)")
+_DOCUMENTS = re.compile(
+    r"troubleshoot|\bfaq\b|common (?:errors?|problems?|issues?|pitfalls)|known (?:errors?|problems?|issues?)|"
+    r"error messages|how to (?:fix|solve|avoid)|release notes|change ?log|alternatives|motivation and pitch|"
+    r"frequently asked",
+    re.IGNORECASE,
+)
+
+
+def documentation(bodies: Sequence[str]) -> list[bool]:
+    """Mark the sections whose heading says that they document failures, their subsections included."""
+    marks: list[bool] = []
+    level = 0
+    for body in bodies:
+        if found := _HEADING.match(body):
+            depth = len(found.group(1))
+            if _DOCUMENTS.search(found.group(2)):
+                level = level if level and level < depth else depth
+            elif level and depth <= level:
+                level = 0
+        marks.append(level > 0)
+    return marks

@@ -21,6 +21,10 @@ CHUNK = 1 << 20
 #: Files a folder is searched for; compressed forms of them too.
 LOG_SUFFIXES = frozenset({".log", ".txt", ".out", ".err", ".md", ".json", ".jsonl", ""})
 _COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".xz": "xz"}
+#: The encoding is told from so many bytes.
+_PROBE = 4096
+#: Bytes given to the zstd decoder at a time.
+_ZSTD_INPUT = 1 << 10
 _MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\x00", "xz"))
 
 
@@ -88,23 +92,51 @@ def _decompressed(stream: IO[bytes], notes: Notes) -> Iterator[bytes]:
             head = stream.read(CHUNK)
         return
     joined = io.BufferedReader(_Rejoined(head, stream))
-    opened: Any
-    errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
-    if kind == "gzip":
-        opened = gzip.GzipFile(fileobj=joined)
-    elif kind == "xz":
-        opened = lzma.LZMAFile(joined)  # noqa: SIM115 - the caller owns the stream
-    else:
-        import zstandard
-
-        opened = zstandard.ZstdDecompressor().stream_reader(joined, read_across_frames=True)
-        errors = (*errors, zstandard.ZstdError)
     try:
-        # Small reads: when the stream breaks off, all that came before the break is kept.
-        while piece := opened.read(1 << 16):
-            yield piece
-    except errors as problem:
+        yield from _READERS[kind](joined)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as problem:
         notes.add(f"the {kind} data breaks off ({problem}); only what came before was read")
+
+
+def _gzip(joined: io.BufferedReader) -> Iterator[bytes]:
+    return _pieces(gzip.GzipFile(fileobj=joined))
+
+
+def _xz(joined: io.BufferedReader) -> Iterator[bytes]:
+    return _pieces(lzma.LZMAFile(joined))
+
+
+def _pieces(opened: gzip.GzipFile | lzma.LZMAFile) -> Iterator[bytes]:
+    """Read what one step of the decoder gives: ``read`` would collect more, and lose it at the break."""
+    while piece := opened.read1(1 << 16):
+        yield piece
+
+
+def _zstd(joined: io.BufferedReader) -> Iterator[bytes]:
+    """Decode frame after frame; the library's own reader takes half a frame for a whole one.
+
+    Little goes in at a time: a block of four bytes may come out as 128 KiB.
+    """
+    from zstandard import ZstdDecompressor, ZstdError
+
+    decompressor = ZstdDecompressor()
+    data = joined.read(_ZSTD_INPUT)
+    while data:
+        frame = decompressor.decompressobj()
+        while not frame.eof:
+            if not data:
+                raise EOFError("the last frame is cut short")
+            try:
+                piece = frame.decompress(data)
+            except ZstdError as problem:
+                raise OSError(str(problem)) from problem
+            if piece:
+                yield piece
+            data = frame.unused_data if frame.eof else joined.read(_ZSTD_INPUT)
+        data = data or joined.read(_ZSTD_INPUT)
+
+
+_READERS = {"gzip": _gzip, "xz": _xz, "zstd": _zstd}
 
 
 class _Rejoined(io.RawIOBase):
@@ -130,7 +162,11 @@ class _Rejoined(io.RawIOBase):
 
 def as_utf8(chunks: Iterator[bytes], notes: Notes) -> Iterator[bytes]:
     """Turn UTF-16 (with a mark, or seen by its NUL bytes) into UTF-8; other text passes as it is."""
-    first = next(chunks, b"")
+    first = b""
+    for chunk in chunks:  # a decoder may begin with a few bytes, too few to tell
+        first += chunk
+        if len(first) >= _PROBE:
+            break
     encoding, skip = _encoding_of(first)
     if not encoding:
         yield first[skip:]
@@ -152,7 +188,7 @@ def _encoding_of(first: bytes) -> tuple[str, int]:
         return "utf-16-le", 2
     if first.startswith(codecs.BOM_UTF16_BE):
         return "utf-16-be", 2
-    probe = first[:4096]
+    probe = first[:_PROBE]
     if len(probe) >= 8:
         even, odd = probe[0::2].count(0), probe[1::2].count(0)
         half = len(probe) // 2

@@ -39,9 +39,11 @@ def without_root(log: Log, root: Root, stated: list[Fact]) -> Diagnosis:
     facts = Facts(stated)
     derive(log, facts)
     absence = (
-        _unknown_memory(log, root)
+        _killed_otherwise(log, root)
+        or _unknown_memory(log, root)
         or _unrelated(log, root)
         or _masked(log, root)
+        or _cut(log, root)
         or _survived(root)
         or _clean(log, root)
     )
@@ -68,6 +70,18 @@ def without_root(log: Log, root: Root, stated: list[Fact]) -> Diagnosis:
         missing=list(absence.missing),
         others=view.others(root),
         notes=log.notes,
+    )
+
+
+def _killed_otherwise(log: Log, root: Root) -> Absence | None:
+    if root.killed is None:
+        return None
+    return Absence(
+        title="A process was killed for a reason that the log states, and that is not memory",
+        summary="SIGKILL came from a limit, a probe or an operator; no message says that memory ran out.",
+        cause="unrelated",
+        confidence=0.8,
+        evidence=(view.quote(log, root.killed, 0, "root", "", root.killed.stream),),
     )
 
 
@@ -124,6 +138,28 @@ def _masked(log: Log, root: Root) -> Absence | None:
     )
 
 
+def _cut(log: Log, root: Root) -> Absence | None:
+    """A traceback without its exception: the log was cut before the line that would have told."""
+    open_ends = [
+        stream.lines[raised.last]
+        for stream in log.streams
+        for raised in stream.raised
+        if not raised.type and not stream.lines[raised.last].in_prose and raised.last >= len(stream.lines) - 3
+    ]
+    if not open_ends or root.recovered:
+        return None
+    last = open_ends[-1]
+    return Absence(
+        title="A traceback breaks off before its exception",
+        summary="The log ends in the middle of a traceback; the line that names the failure is missing.",
+        resource="undetermined",
+        status="fatal",
+        confidence=0.3,
+        evidence=(view.quote(log, last, 0, "root", "", last.stream),),
+        missing=("the lines after the traceback's last frame",),
+    )
+
+
 def _survived(root: Root) -> Absence | None:
     if root.recovered:
         count, first = len(root.recovered), root.recovered[0]
@@ -146,6 +182,8 @@ def _survived(root: Root) -> Absence | None:
 
 def _clean(log: Log, root: Root) -> Absence:
     if not root.mentions:
-        return Absence("No resource failure found", "No message about a resource running out is in this log.")
+        return Absence(
+            "No resource failure found", "No message about a resource running out is in this log.", confidence=0.8
+        )
     title = "No failure: resource messages are only quoted or talked about"
     return Absence(title, f"{title}.", confidence=0.7 if log.markdown else 0.8)

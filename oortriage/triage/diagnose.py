@@ -22,6 +22,8 @@ from oortriage.triage.version import within
 
 #: Below this confidence no resource is named.
 THRESHOLD = 0.5
+#: Most that a kill without the kernel's own words is worth.
+KILL_ALONE = 0.65
 _BASE = {"exact": 0.97, "partial": 0.82, "paraphrase": 0.65}
 #: Lines within which the same failure, printed again, may add the figures that its first line lacks.
 _BESIDE = 60
@@ -120,6 +122,9 @@ def _confidence(root: Root, event: Event, finding: Finding) -> float:
         value -= 0.12
     if event.line.prefix.level in ("I", "INFO", "D", "DEBUG", "W", "WARN", "WARNING"):
         value -= 0.08
+    if event.rule.resource == "host_memory":
+        # A SIGKILL alone is no proof of a shortage.
+        value = min(value, KILL_ALONE) if value < _BASE["exact"] - 0.1 else value
     rivals = {one.rule.resource for one in (*root.later, *root.companions) if one.match.pattern.quality == "exact"}
     if rivals - {event.rule.resource}:
         value -= 0.07

@@ -47,7 +47,7 @@ _FRAMES: tuple[tuple[str, Phase], ...] = (
     ),
     (r"autograd[/\\]| (?:\w*_)?backward(?:_\w*)?$|_engine_run_backward", "training_backward"),
     (r"optim[/\\]|adamw?\.py| (?:optimizer_step|_init_group)$", "optimizer"),
-    (r" (?:\w*decode\w*|sample_tokens)$", "decode"),
+    (r" (?!decode_first_stage|decode_latents|\w*vae)(?:\w*decode\w*|sample_tokens)$", "decode"),
     (
         r"prefix_prefill| (?:forward_extend|run_batch|execute_model|\w*prefill\w*|\w*extend_attention\w*)$",
         "prefill",
@@ -78,7 +78,7 @@ _WORDS: tuple[tuple[re.Pattern[str], Phase], ...] = (
 )
 _HINTS: tuple[tuple[re.Pattern[str], Phase], ...] = (
     (re.compile(r"\bprefill\b", re.IGNORECASE), "prefill"),
-    (re.compile(r"\bwarm-?up\b", re.IGNORECASE), "warmup"),
+    (re.compile(r"\bwarm-?up\b(?!\s*[=(])", re.IGNORECASE), "warmup"),
     (
         re.compile(r"\bloading:? (?:the )?(?:model|weights|checkpoint)|failed to load '", re.IGNORECASE),
         "load",
@@ -143,7 +143,8 @@ def phase_of(
 def _nearby(log: Log, root: Event, words: Sequence[tuple[re.Pattern[str], Phase]], before: int) -> list[Phase]:
     """Look for a phase's own word in the message's line, the one after it and some before."""
     lines = log.lines[max(0, root.order - before) : root.last_order + 2]
-    text = " ".join(line.body for line in lines if not line.in_prose)
+    spoken = (line.body for line in lines if not line.in_prose and line.kind in (Kind.MESSAGE, Kind.EXCEPTION))
+    text = " ".join(spoken)
     return [phase for word, phase in words if word.search(text)]
 
 

@@ -26,18 +26,26 @@ _RUN_STARTS = re.compile(
 )
 #: A line that shows the program got on with its work.
 _PROGRESS = re.compile(
-    r"\b(?:step|epoch|iter(?:ation)?)s?\b[ :=\[]*\d|it/s\b|s/it\b|\bloss\b[ :=]+[\d.]|tokens/s|"
-    r"\b200 OK\b|AUTOTUNE \w+\(|\b(?:finished(?! server process)|completed|saved|succeeded)\b|"
-    r"\bexit(?:ed)? (?:code |status )?0\b|"
-    r"retrying with|falling back|fallback|tokens per second",
+    r"\b(?:step|epoch|iter(?:ation)?|trial)s?\b[ :=\[]*\d|\d it/s\b|\d+s/it\b|\bloss\b[ :=]+[\d.]|\d tokens/s|"
+    r"\b200 OK\b|\| +200 +\||AUTOTUNE \w+\(|retrying with|falling back|fallback|tokens per second|"
+    r"llama runner started|best config|\bms/step\b",
     re.IGNORECASE,
+)
+#: A line that says the run ended well; alone it proves nothing, CI jobs "finish" in failure too.
+_ENDED_WELL = re.compile(
+    r"\b(?:finished|completed|saved|succeeded)\b|\bdone\b|\bexit(?:ed)? (?:code |status )?0\b", re.IGNORECASE
 )
 #: A line after which nobody may speak of a failure got over.
 _DEATH = re.compile(
-    r"\berrors?\b|\bfail(?:ed|ure)\b|\babort(?:ed|ing)?\b|\bkilled\b|\bfatal\b|"
-    r"exit(?:ed)? (?:with )?(?:code|status) [1-9]|"
-    r"\bterminat(?:ed|ing)\b|shutting down|\bdied\b",
+    r"\berrors?\b|\bfail(?:ed|ure|s)?\b|\babort(?:ed|ing)?\b|\bkilled\b|\bfatal\b|\bunsuccessful|"
+    r"\bexit(?:ed)?\b.{0,12}\b[1-9]\d*\b|\bterminat(?:ed|ing)\b|shutting down|\bdied\b|core dump",
     re.IGNORECASE,
+)
+#: Reasons for a SIGKILL other than a lack of memory.
+_OTHER_KILL = re.compile(
+    r"DUE TO (?:TIME LIMIT|PREEMPTION)|CANCELLED (?:AT|by)|Gracefully [Ss]topping|[Ll]iveness probe failed|"
+    r"failed liveness probe|timeout (?:-\w+ )*(?:-s|--signal)[ =]?(?:KILL|9)|\b[Pp]reempt(?:ed|ion)\b|"
+    r"[Ss]pot (?:instance )?interrupt|operation was canceled|\bp?kill -(?:9|KILL|SIGKILL)\b|stop grace period"
 )
 #: Words in front of a message that make up for a quiet level.
 _SAYS_ERROR = re.compile(r"\berror=|\bexception\b", re.IGNORECASE)
@@ -68,6 +76,8 @@ class Root(msgspec.Struct, frozen=True):
     later: tuple[Event, ...] = ()
     #: Position in reading order at which the run of the root begins.
     first_order: int = 0
+    #: The line that gives another reason than memory for a process's SIGKILL.
+    killed: Line | None = None
     other_runs: tuple[Event, ...] = ()
 
 
@@ -102,6 +112,7 @@ def _joined(roots: Sequence[Root]) -> Root:
         unrelated=together("unrelated"),
         mentions=together("mentions"),
         unknown=tuple(one for root in roots for one in root.unknown),
+        killed=next((root.killed for root in roots if root.killed), None),
     )
 
 
@@ -160,11 +171,13 @@ def _root_of_run(log: Log, run: _Run) -> Root:
     wrappers = by_role.get("wrapper", [])
     unrelated = by_role.get("unrelated", [])
     recovered = by_role.get("recovered", [])
+    killed = _killed_otherwise(log, run, failures)
+    failures = [event for event in failures if killed is None or event.rule.resource != "host_memory"]
     survived: list[Event] = []
     for event in reversed(failures):
         # What is printed again by a failure that was not survived was not survived either.
         fatal_later = any(_same(event, one) for one in failures if one.order > event.order and one not in survived)
-        if not fatal_later and _survived(log, run, event, wrappers, unrelated):
+        if not fatal_later and _survived(log, run, event, failures, [*wrappers, *unrelated]):
             survived.append(event)
     survived.reverse()
     killed_after = [event for event in failures if _is_aftermath(event, wrappers)]
@@ -199,6 +212,7 @@ def _root_of_run(log: Log, run: _Run) -> Root:
         tuple(mentions),
         tuple(later),
         run.first,
+        killed,
     )
 
 
@@ -215,6 +229,20 @@ def _choose(failures: Sequence[Event]) -> Event | None:
         if fitting:
             return min(fitting, key=lambda event: (event.order, event.offset))
     return None
+
+
+def _killed_otherwise(log: Log, run: _Run, failures: Sequence[Event]) -> Line | None:
+    """Find the line that states why a process was killed, where it was not for memory.
+
+    SIGKILL alone proves no shortage; a time limit, a probe or an operator in the log explains it.
+    """
+    kills = [one for one in failures if one.rule.resource == "host_memory"]
+    if not kills or any(one.match.pattern.quality == "exact" for one in kills):
+        return None
+    return next(
+        (line for line in log.lines[run.first : run.last] if not line.in_prose and _OTHER_KILL.search(line.body)),
+        None,
+    )
 
 
 def _is_aftermath(event: Event, wrappers: Sequence[Event]) -> bool:
@@ -245,21 +273,35 @@ def _is_loud(event: Event) -> bool:
     return bool(_SAYS_ERROR.search(event.line.body[: event.offset]))
 
 
-def _survived(log: Log, run: _Run, event: Event, wrappers: Sequence[Event], unrelated: Sequence[Event]) -> bool:
+def _survived(log: Log, run: _Run, event: Event, failures: Sequence[Event], deaths: Sequence[Event]) -> bool:
     """Tell whether the program went on with its work after this failure, and did not die of it."""
-    if event.line.in_prose or any(one.order >= event.order for one in (*wrappers, *unrelated)):
+    until = _next_failure(event, failures, run.last)
+    if event.line.in_prose or any(event.order <= one.order < until for one in deaths):
         return False
     # An exception that was printed and got over is rare; it takes plain progress right after.
     needed = 3 if event.line.kind is Kind.EXCEPTION else 1
     progress, ended_well = 0, False
-    for line in log.lines[event.last_order + 1 : min(run.last, len(log.lines))]:
+    for line in log.lines[event.last_order + 1 : min(until, len(log.lines))]:
         if line.in_prose or line.kind in (Kind.CODE, Kind.FRAME):
             continue
         if _PROGRESS.search(line.body) and "?it/s" not in line.body:
             progress, ended_well = progress + 1, True
         elif line.kind is Kind.EXCEPTION or _DEATH.search(line.body):
             ended_well = False
-    return progress >= needed and ended_well
+        elif progress and _ENDED_WELL.search(line.body):
+            ended_well = True
+    # What fails again after more work is another failure; this one had been got over.
+    return progress >= needed and (ended_well or until < run.last)
+
+
+def _next_failure(event: Event, failures: Sequence[Event], end: int) -> int:
+    """Find where a failure of the same resource with other figures begins; ``end`` where there is none."""
+    later = [
+        one.order
+        for one in failures
+        if one.order > event.last_order and one.rule.resource == event.rule.resource and not _same(one, event)
+    ]
+    return min(later, default=end)
 
 
 def _same(one: Event, root: Event) -> bool:
