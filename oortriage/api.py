@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from oortriage.config import find_config
-from oortriage.evidence.loader import all_rules, built_in_rules
+from oortriage.evidence.loader import all_rules, users_rules
 from oortriage.evidence.matcher import Matcher
 from oortriage.evidence.rule import Rule
 from oortriage.intake.log import build_log
@@ -32,9 +32,7 @@ class Analyzer:
             RuleError: a rule file is not valid.
         """
         rules = all_rules(rule_folders)
-        own = {rule.code: rule.path for rule in built_in_rules()}
-        guarded = frozenset(rule.code for rule in rules if own.get(rule.code) != rule.path)
-        self.matcher = Matcher(rules, guarded=guarded)
+        self.matcher = Matcher(rules, guarded=users_rules(rules))
         self._gate = Gate(
             Anchors(
                 tuple(anchor for rule in rules if rule.is_event for anchor in rule.anchors),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from oortriage.errors import UsageError
+
+
+_UNREADABLE = (OSError, UnicodeDecodeError, msgspec.DecodeError)
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,27 +36,31 @@ def find_config(start: Path | None = None) -> Config:
     for folder in (here, *here.parents):
         own, project = folder / "oortriage.toml", folder / "pyproject.toml"
         if own.is_file():
-            return _read(own, ())
-        if project.is_file():
-            found = _read(project, ("tool", "oortriage"))
-            if found.rules or found.exit_zero:
-                return found
+            return _config(own, _own_table(own))
+        if project.is_file() and (table := _project_table(project)) is not None:
+            return _config(project, table)
     return Config()
 
 
-def _read(path: Path, keys: tuple[str, ...]) -> Config:
+def _own_table(path: Path) -> Any:
     try:
-        table = msgspec.toml.decode(path.read_bytes())
-        for key in keys:
-            table = table.get(key, {})
+        return msgspec.toml.decode(path.read_bytes())
+    except _UNREADABLE as problem:
+        raise UsageError(f"{path}: {problem}") from problem
+
+
+def _project_table(path: Path) -> Any:
+    """Return ``[tool.oortriage]``; None where there is none, or the file is broken: theirs to mend."""
+    try:
+        tool = msgspec.toml.decode(path.read_bytes()).get("tool")
+    except _UNREADABLE:
+        return None
+    return tool.get("oortriage") if isinstance(tool, dict) else None
+
+
+def _config(path: Path, table: Any) -> Config:
+    try:
         config = msgspec.convert(table, Config)
-    except (
-        OSError,
-        UnicodeDecodeError,
-        msgspec.DecodeError,
-        msgspec.ValidationError,
-    ) as problem:
-        if keys and not isinstance(problem, msgspec.ValidationError):
-            return Config()  # somebody else's pyproject.toml; theirs to mend
+    except msgspec.ValidationError as problem:
         raise UsageError(f"{path}: {problem}") from problem
     return msgspec.structs.replace(config, folder=str(path.parent))

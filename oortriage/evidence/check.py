@@ -31,6 +31,8 @@ def check_samples(rule: Rule, matcher: Matcher) -> Iterator[Finding]:
         if not any(fold(anchor) in folded for anchor in rule.anchors):
             yield Finding(rule.code, f"sample {number}: none of the anchors occurs in it")
         matches = _of(rule, matcher.find(sample.text))
+        if rule.code in matcher.timed_out:
+            return  # it matches nothing from here on, and check_all says why
         if not matches:
             yield Finding(rule.code, f"sample {number}: does not match: {sample.text[:100]!r}")
             continue
@@ -53,10 +55,23 @@ def check_samples(rule: Rule, matcher: Matcher) -> Iterator[Finding]:
             yield Finding(rule.code, f"counter-sample {number} matches: {counter.text[:100]!r}")
 
 
-def check_all(rules: Sequence[Rule]) -> list[Finding]:
-    """Check every rule's samples with all rules loaded together."""
-    matcher = Matcher(rules)
-    return [finding for rule in rules for finding in check_samples(rule, matcher)]
+def check_all(rules: Sequence[Rule], *, guarded: frozenset[str] = frozenset()) -> list[Finding]:
+    """Check every rule's samples with all rules loaded together.
+
+    Args:
+        rules: the rules to check.
+        guarded: codes of rules that run under a time limit; one that exceeds it is a finding.
+    """
+    matcher = Matcher(rules, guarded=guarded)
+    findings: list[Finding] = []
+    for rule in rules:
+        before = set(matcher.timed_out)
+        findings += check_samples(rule, matcher)
+        findings += [
+            Finding(code, f"the expression took too long on a sample of {rule.code} and was given up")
+            for code in sorted(matcher.timed_out - before)
+        ]
+    return findings
 
 
 def _of(rule: Rule, matches: Sequence[Match]) -> list[Match]:

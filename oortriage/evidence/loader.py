@@ -10,13 +10,15 @@ from pathlib import Path
 import msgspec
 
 from oortriage.errors import RuleError
-from oortriage.evidence.rule import Rule
+from oortriage.evidence.rule import Rule, flexible_spaces
 from oortriage.evidence.values import CONVERTERS
 
 #: The compiled rules, beside the folder of the rules they were made from.
 COMPILED = "rules.json"
 _TOML_LINE = re.compile(r"line (\d+)")
 _CODE = re.compile(r"^[A-Z]{2,4}\d{3}$")
+#: What ``re.compile`` raises: an error of the expression, a repetition beyond its limit, too many brackets.
+_NOT_COMPILED = (re.error, OverflowError, RecursionError)
 
 
 def rules_folder() -> Path:
@@ -95,9 +97,22 @@ def compile_rules(folder: Path) -> bytes:
 
 
 def rule_file(rule: Rule) -> Path:
-    """Return the path of a rule's own file, also for a rule that came from the compiled file."""
-    path = Path(rule.path)
-    return path if path.is_file() else rules_folder().parent / path
+    """Return the path of a rule's own file, also for a rule that came from the compiled file.
+
+    Compiled paths are relative to the package's data folder; a working folder may hold a file of
+    the same path, which is not the rule that ships.
+    """
+    return rules_folder().parent / rule.path if _ships(rule) else Path(rule.path)
+
+
+def users_rules(rules: Iterable[Rule]) -> frozenset[str]:
+    """Return the codes of the rules that did not ship with the package, to be run under a time limit."""
+    return frozenset(rule.code for rule in rules if not _ships(rule))
+
+
+def _ships(rule: Rule) -> bool:
+    """Tell the package's own rule from a user's, which may have the same code and the same path."""
+    return any(rule is own for own in built_in_rules())
 
 
 def all_rules(extra_folders: Iterable[Path] = ()) -> tuple[Rule, ...]:
@@ -121,9 +136,9 @@ def _contradictions(rule: Rule) -> Iterable[tuple[str, str]]:
         yield f"a rule with role {rule.role!r} must name a resource", "role"
     for pattern in rule.pattern:
         try:
-            groups = set(re.compile(pattern.regex).groupindex)
-        except re.error as problem:
-            yield f"regex is not valid: {problem}", pattern.regex[:30]
+            groups = set(re.compile(flexible_spaces(pattern.regex)).groupindex)
+        except _NOT_COMPILED as problem:
+            yield _why_not_compiled(pattern.regex, problem), pattern.regex[:30]
             continue
         for name, kind in pattern.captures.items():
             if name not in groups:
@@ -133,6 +148,15 @@ def _contradictions(rule: Rule) -> Iterable[tuple[str, str]]:
         if groups - set(pattern.captures) - {"at"}:
             missing = ", ".join(sorted(groups - set(pattern.captures) - {"at"}))
             yield f"captures: the group(s) {missing} have no type", missing.split(",")[0]
+
+
+def _why_not_compiled(regex: str, problem: Exception) -> str:
+    """Say what is wrong with a regex, in terms of the expression as it was written."""
+    try:
+        re.compile(regex)
+    except _NOT_COMPILED as own:
+        return f"regex is not valid: {own}"
+    return f"regex is not valid, because a space in it matches white space of any length (write [ ] for one): {problem}"
 
 
 def _line_of(text: str, problem: str) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from oortriage.errors import RuleError
 from oortriage.evidence.literals import LiteralSet, fold
 from oortriage.evidence.rule import Pattern, Rule, flexible_spaces
 from oortriage.evidence.values import CONVERTERS
@@ -57,7 +58,8 @@ class Matcher:
             for anchor in {fold(anchor) for anchor in rule.anchors}:
                 self._by_anchor[anchor].append(rule)
         self._literals = LiteralSet(self._by_anchor)
-        self._compiled: dict[tuple[str, bool], Any] = {}
+        #: By expression, case and guard: a rule and a user's copy of it may share the first two.
+        self._compiled: dict[tuple[str, bool, bool], Any] = {}
         self._guarded = guarded
         #: Codes of guarded rules whose expression ran into the time limit.
         self.timed_out: set[str] = set()
@@ -93,39 +95,50 @@ class Matcher:
         return found
 
     def _iterate(self, rule: Rule, pattern: Pattern, text: str, low: int, high: int) -> Iterable[re.Match[str]]:
-        if rule.code not in self._guarded:
-            expression: re.Pattern[str] = self._compile(pattern, guarded=False)
-            return expression.finditer(text, low, high)
-        return self._iterate_guarded(rule, pattern, text, low, high)
+        if rule.code in self._guarded:
+            return self._iterate_guarded(rule, pattern, text, low, high)
+        expression: re.Pattern[str] = self._compile(rule, pattern)
+        return expression.finditer(text, low, high)
 
     def _iterate_guarded(self, rule: Rule, pattern: Pattern, text: str, low: int, high: int) -> Iterator[re.Match[str]]:
         if rule.code in self.timed_out:
             return
-        expression = self._compile(pattern, guarded=True)
+        expression = self._compile(rule, pattern)
         try:
             yield from expression.finditer(text, low, high, timeout=0.25)
         except TimeoutError:
             self.timed_out.add(rule.code)
 
-    def _compile(self, pattern: Pattern, *, guarded: bool) -> Any:
-        key = (pattern.regex, pattern.ignore_case)
+    def _compile(self, rule: Rule, pattern: Pattern) -> Any:
+        guarded = rule.code in self._guarded
+        key = (pattern.regex, pattern.ignore_case, guarded)
         if key not in self._compiled:
             source = flexible_spaces(pattern.regex)
             if guarded:
-                import regex
-
-                flags = regex.IGNORECASE if pattern.ignore_case else 0
-                self._compiled[key] = regex.compile(source, flags)
+                self._compiled[key] = _compile_guarded(rule, source, ignore_case=pattern.ignore_case)
             else:
                 self._compiled[key] = re.compile(source, re.IGNORECASE if pattern.ignore_case else 0)
         return self._compiled[key]
 
 
+def _compile_guarded(rule: Rule, source: str, *, ignore_case: bool) -> Any:
+    """Compile with ``regex``, which knows time limits; it also reads braces as fuzzy matching."""
+    import regex
+
+    try:
+        return regex.compile(source, regex.IGNORECASE if ignore_case else 0)
+    except regex.error as problem:
+        raise RuleError(f"{rule.path}: the regex cannot run under a time limit: {problem}") from problem
+
+
 def _windows(places: list[tuple[int, int]], length: int) -> Iterator[tuple[int, int, list[int]]]:
-    """Join the windows round anchors: where each begins and ends, and the anchors' starts."""
+    """Join the windows round anchors: where each begins and ends, and the anchors' starts in order.
+
+    Anchors come by their ends, so that a long one may stand behind a short one inside it.
+    """
     low = high = -1
     starts: list[int] = []
-    for start, end in places:
+    for start, end in sorted(places):
         if starts and start - WINDOW_BEFORE <= high:
             starts.append(start)
             high = min(length, max(high, end + WINDOW_AFTER))

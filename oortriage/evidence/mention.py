@@ -43,6 +43,9 @@ _COMMIT = re.compile(r"^\s*(?:[-*•] )?(?:[0-9a-f]{7,40} |(?:\w+(?:\([^)\n]{0,4
 _CHANGE = re.compile(r"^\s*[-*•+] (?:fix|feat|docs|perf|chore|refactor|test|ci|build|style)\b", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CLOSING = re.compile(r"[.\s]{0,2}[\"'`”」]\s")
+_PLAIN_WORD = re.compile(r"[(\"'`]?[A-Za-z][A-Za-z'`-]*[.,;:!?)\"'`]*")
+_TABLE_BARS = 2
 _OPENING = re.compile(r"^[\s>*_-]*[\"'`“「]*$")
 
 
@@ -77,10 +80,15 @@ def is_mention(line: Line, offset: int, match: Match, *, structured: bool) -> bo
         return False
     before = line.body[:offset]
     after = line.body[offset + len(match.text) :] if "\n" not in match.text else ""
-    if _VALUE_LEAD.search(before) and (structured or not _is_sentence(before)):
-        return False
+    if before.count(" | ") + after.count(" | ") >= _TABLE_BARS:
+        # A cell of a table stands alone: what is beside it says nothing about it.
+        before, after = before.rpartition("| ")[2], after.partition(" |")[0]
     if _is_annotation(before, after, structured=structured or line.prefix.length > 0):
         return True
+    if not structured and _CLOSING.match(after) and _words(after) > 1:
+        return True
+    if _VALUE_LEAD.search(before) and not _TALK.search(before):
+        return False
     talked = bool(_TALK.search(before))
     if _RAISED_LEAD.search(before) and not (talked or (not structured and _is_sentence(before))):
         return False
@@ -110,12 +118,21 @@ def _is_annotation(before: str, after: str, *, structured: bool) -> bool:
 
 
 def _is_sentence(before: str) -> bool:
-    return _words(_RAISED_LEAD.sub("", before)) > 3
+    """Tell running text from a label, a path or a progress bar: plain words, and no colon at the end."""
+    lead = _RAISED_LEAD.sub("", before).rstrip(" \"'`")
+    tokens = lead.split()
+    plain = sum(bool(_PLAIN_WORD.fullmatch(token)) for token in tokens)
+    return not lead.endswith((":", "]", "|", "=")) and ((plain > 3 and plain >= 0.7 * len(tokens)) or bool(_cjk(lead)))
+
+
+def _cjk(text: str) -> int:
+    """Words of a script without spaces, at three characters each."""
+    return len(_CJK.findall(text)) // 3
 
 
 def _words(text: str) -> int:
     """Count words; three characters of a script without spaces count as one."""
-    return len([word for word in text.split() if any(map(str.isalnum, word))]) + len(_CJK.findall(text)) // 3
+    return len([word for word in text.split() if any(map(str.isalnum, word))]) + _cjk(text)
 
 
 def _quote_is_open(before: str) -> bool:

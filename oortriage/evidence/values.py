@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
@@ -31,7 +32,7 @@ _UNIT = {
     "tib": 1024**4,
 }
 
-_NUMBER = re.compile(r"[-+]?\d[\d_,.\u00a0\u202f ]*(?:[eE][-+]?\d+)?")
+_WHOLE = re.compile(r"^[-+]?\d+$")
 _GROUPED_COMMA = re.compile(r"^[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
 _GROUPED_DOT = re.compile(r"^[-+]?\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?$")
 _DECIMAL_COMMA = re.compile(r"^[-+]?\d+,\d+$")
@@ -46,8 +47,13 @@ def parse_number(text: str) -> float:
     thousands group in every message format known to the rules.
 
     Raises:
-        ValueError: the text is not a number.
+        ValueError: the text is not a number, or one without end (``inf``, ``1e999``).
     """
+    return _finite(float(_plain(text)), text)
+
+
+def _plain(text: str) -> str:
+    """Write a number as Python does: no groups, a point for the decimals."""
     cleaned = text.strip().replace("\u00a0", "").replace("\u202f", "").replace("_", "")
     cleaned = cleaned.rstrip(".,")
     if _GROUPED_COMMA.match(cleaned):
@@ -56,7 +62,23 @@ def parse_number(text: str) -> float:
         cleaned = cleaned.replace(".", "").replace(",", ".")
     elif _DECIMAL_COMMA.match(cleaned):
         cleaned = cleaned.replace(",", ".")
-    return float(cleaned)
+    return cleaned
+
+
+def _finite(number: float, text: str) -> float:
+    if not math.isfinite(number):
+        raise ValueError(f"not a finite number: {text!r}")
+    return number
+
+
+def _times(text: str, factor: int) -> int:
+    """Read a number and multiply it; a whole one stays exact beyond the 53 bits of a float.
+
+    Absurd requests print 2**64 and its neighbours, and a figure is cited to the byte.
+    """
+    rounded = round(_finite(parse_number(text) * factor, text))
+    plain = _plain(text)
+    return int(plain) * factor if _WHOLE.match(plain) else rounded
 
 
 def parse_size(text: str, default_unit: str = "") -> int:
@@ -75,18 +97,15 @@ def parse_size(text: str, default_unit: str = "") -> int:
     factor = _UNIT.get((unit or default_unit).lower())
     if factor is None:
         raise ValueError(f"not a memory unit: {unit!r}")
-    return round(parse_number(number) * factor)
+    return _times(number, factor)
 
 
-def _scaled(factor: float) -> Callable[[str], int]:
-    def convert(text: str) -> int:
-        return round(parse_number(text) * factor)
-
-    return convert
+def _scaled(factor: int) -> Callable[[str], int]:
+    return lambda text: _times(text, factor)
 
 
-def _integer(text: str) -> int:
-    return round(parse_number(text))
+def _bits(text: str) -> int:
+    return (_times(text, 1) + 4) // 8
 
 
 def _hexadecimal(text: str) -> int:
@@ -95,14 +114,14 @@ def _hexadecimal(text: str) -> int:
 
 #: Capture types a rule may name. Sizes come out in bytes; the rest in their own unit.
 CONVERTERS: dict[str, Callable[[str], int | float | str]] = {
-    "bytes": _integer,
+    "bytes": _scaled(1),
     "size": parse_size,
     "hex": _hexadecimal,
-    "bits": _scaled(1 / 8),
+    "bits": _bits,
     "kib": _scaled(KIB),
     "mib": _scaled(MIB),
     "gib": _scaled(GIB),
-    "int": _integer,
+    "int": _scaled(1),
     "float": parse_number,
     "text": str.strip,
 }

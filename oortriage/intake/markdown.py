@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_FENCE = re.compile(r"^\s{0,3}(?:> ?)*(`{3,}|~{3,})")
+_FENCE = re.compile(r"^\s{0,3}(?:> ?)*(`{3,}|~{3,})(.*)$", re.DOTALL)
 _SIGNS = re.compile(r"^\s{0,3}(?:#{1,6} \w|<details|</details|<summary|```|~~~|- \[[ x]\] |\*\*\w|### )")
 _LOG_LIKE = re.compile(
     r"^\s*(?:Traceback \(most|File \"|[\w.]+(?:Error|Exception|OutOfResources)\b:|"
@@ -29,7 +29,8 @@ def prose(bodies: Sequence[str]) -> list[bool]:
     fence = ""
     for body in bodies:
         found = _FENCE.match(body)
-        if found and (not fence or found.group(1).startswith(fence)):
+        # A fence closes with as many marks as it opened with, and nothing behind them.
+        if found and (not fence or (found.group(1).startswith(fence) and not found.group(2).strip())):
             fence = "" if fence else found.group(1)
             marks.append(False)
         else:

@@ -12,6 +12,8 @@ GIANT = 16 << 10
 _START = 2 << 10
 _BEFORE = 1 << 10
 _AFTER = 4 << 10
+#: Anchors further apart belong to two messages.
+_APART = 200
 #: Windows kept of one giant line, from its front and from its end.
 _WINDOWS = 32
 
@@ -27,8 +29,11 @@ def split(stretch: Stretch, gate: Gate) -> Iterator[Piece]:
         if len(data) <= GIANT:
             yield from _segments(data, number, column)
         else:
+            at = 0
             for start, end in _windows(data, gate):
-                yield from _segments(data[start:end], number, column + start)
+                column += _characters(data[at:start])
+                yield from _segments(data[start:end], number, column)
+                column, at = column + _characters(data[start:end]), end
         number, column = number + 1, 0
 
 
@@ -45,18 +50,42 @@ def _segments(data: bytes, number: int, column: int) -> Iterator[Piece]:
         at += len(segment) + 1
 
 
+def _characters(data: bytes) -> int:
+    """Count as a decoder does: columns are characters."""
+    return len(data.decode("utf-8", "replace"))
+
+
 def _windows(data: bytes, gate: Gate) -> list[tuple[int, int]]:
-    """Choose the parts of a giant line worth reading: its start, and round its anchors."""
+    """Choose the parts of a giant line worth reading: its start, and round its anchors.
+
+    The parts do not overlap, and none begins inside a character or an anchor.
+    """
     wanted = [(0, _START)]
-    for _, start, _ in gate.hits(data):
-        low, high = max(0, start - _BEFORE), start + _AFTER
-        if low <= wanted[-1][1]:
+    reach = 0  # where the anchors seen so far end
+    first = 0  # where a message begins: an anchor with none close before it
+    for start, anchor in sorted((start, anchor) for anchor, start, _ in gate.hits(data)):
+        low, high = max(0, start - _BEFORE), start + len(anchor) + _AFTER
+        begun, end = wanted[-1]
+        if start > reach + _APART:
+            first = start
+        if low > end:
+            wanted.append((low, high))
+        elif high <= begun + GIANT or start < reach <= begun + 2 * GIANT:
+            wanted[-1] = (begun, max(high, end))
+        else:
             # Stretching one window without end would bring the giant line back.
-            wanted[-1] = (wanted[-1][0], min(high, wanted[-1][0] + GIANT))
-            if high <= wanted[-1][1]:
-                continue
-            low = wanted[-1][1]
-        wanted.append((low, high))
+            cut = first if first > begun + GIANT // 2 else start
+            wanted[-1] = (begun, cut)
+            wanted.append((cut, high))
+        reach = max(reach, start + len(anchor))
     if len(wanted) > 2 * _WINDOWS:
         wanted = wanted[:_WINDOWS] + wanted[-_WINDOWS:]
-    return wanted
+    return [(_boundary(data, start), _boundary(data, end)) for start, end in wanted]
+
+
+def _boundary(data: bytes, index: int) -> int:
+    """Step back from the middle of a character of several bytes to its first one."""
+    for step in range(4):
+        if index - step <= 0 or index >= len(data) or data[index - step] & 0xC0 != 0x80:
+            return max(0, index - step)
+    return index

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from json.decoder import scanstring
 from typing import Any
 
 import msgspec
 
 _MESSAGES = ("message", "msg", "log", "textPayload", "MESSAGE", "event", "line", "body", "text", "@message")
+_TRACES = ("exception", "traceback", "stack_trace", "exc_info", "error")
 _LEVELS = ("level", "severity", "levelname", "lvl", "PRIORITY")
 _TIMES = ("time", "ts", "timestamp", "@timestamp", "asctime", "__REALTIME_TIMESTAMP")
 _SOURCES = ("container", "container_name", "pod", "pod_name", "worker", "service", "hostname", "host", "logger", "name")
@@ -35,27 +38,29 @@ def unpack(text: str) -> Unpacked | None:
         return None
     if not isinstance(fields, dict):
         return None
-    name = next((key for key in _MESSAGES if isinstance(fields.get(key), str) and fields[key]), "")
-    trace = next(
-        (
-            fields[key]
-            for key in ("exception", "traceback", "stack_trace", "exc_info", "error")
-            if isinstance(fields.get(key), str)
-        ),
-        "",
-    )
+    name, trace = _text_field(fields, _MESSAGES), _text_field(fields, _TRACES)
     if not name and not trace:
         return None
-    message = "\n".join(part for part in (fields[name] if name else "", trace) if part)
-    found = text.find(f'"{name}"') if name else 0
-    offset = text.find('"', text.find(":", found) + 1) + 1 if found >= 0 else 0
+    message = "\n".join(fields[key] for key in (name, trace) if key)
     return Unpacked(
         message.rstrip("\n"),
-        max(0, offset),
+        _offset(text, name or trace, fields[name or trace]),
         _text(fields, _LEVELS).upper(),
         _text(fields, _TIMES),
         _text(fields, _SOURCES),
     )
+
+
+def _text_field(fields: dict[str, Any], names: tuple[str, ...]) -> str:
+    return next((name for name in names if isinstance(fields.get(name), str) and fields[name]), "")
+
+
+def _offset(text: str, key: str, value: str) -> int:
+    """Find where a value begins; its key may stand in the line as a value or in a nested object too."""
+    for found in re.finditer(rf'"{key}"\s*:\s*"', text):
+        if scanstring(text, found.end(), False)[0] == value:
+            return found.end()
+    return 0
 
 
 def _text(fields: dict[str, Any], names: tuple[str, ...]) -> str:

@@ -24,12 +24,13 @@ class Report(Protocol):
 
 
 class Style:
-    """How a terminal wants its text; formats that are data ignore it."""
+    """How a report is wanted; a format ignores what it has no use for."""
 
-    def __init__(self, *, width: int = 80, color: bool = False) -> None:
-        """Keep the width in columns and whether colours are wanted."""
+    def __init__(self, *, width: int = 80, color: bool = False, many: bool = False) -> None:
+        """Keep the width in columns, whether colours are wanted, and whether several logs were asked for."""
         self.width = width
         self.color = color
+        self.many = many
 
 
 #: Format names and the modules that hold them.

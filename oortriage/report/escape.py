@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~@])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~@&])")
 
 
 def visible(text: str) -> str:
@@ -28,8 +28,13 @@ def shorten(text: str, limit: int, keep: int = 0) -> str:
 
 
 def markdown(text: str) -> str:
-    """Escape everything Markdown or a mention could act on, in running text."""
-    return _MARKDOWN.sub(r"\\\1", visible(text)).replace("\n", " ")
+    """Escape everything Markdown or a mention could act on, in running text.
+
+    GitHub looks for ``@name`` in the text that Markdown leaves, where a backslash is gone already;
+    a space without width behind the @ stays.
+    """
+    escaped = _MARKDOWN.sub(r"\\\1", visible(text)).replace("\n", " ")
+    return escaped.replace("@", "@\u200b")
 
 
 def code_block(text: str) -> str:

@@ -1,4 +1,4 @@
-"""JSON, version 1: one object for one log, an array for several. The schema ships with the tool."""
+"""JSON, version 1: one object for one log, an array where several were asked for. The schema ships with the tool."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from oortriage.triage.diagnosis import Diagnosis
 
 
 class Format:
-    """Indented JSON. One log gives one object; the second one turns the output into an array."""
+    """Indented JSON. The shape depends on what was asked for: a folder is an array also with one log in it."""
 
     def __init__(self, style: Style) -> None:
-        """Take a style, which data has no use for."""
+        """Take from the style only whether several logs were asked for."""
+        self._many = style.many
         self._held: list[str] = []
 
     def begin(self) -> str:
@@ -29,7 +30,7 @@ class Format:
 
     def end(self, diagnoses: int) -> str:
         """Write one object, or an array of them."""
-        if len(self._held) == 1:
+        if len(self._held) == 1 and not self._many:
             return self._held[0] + "\n"
         return "[\n" + ",\n".join(self._held) + "\n]\n"
 

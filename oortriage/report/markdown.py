@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from oortriage.report._interface import Style
-from oortriage.report.escape import code_block, code_span, markdown, shorten
-from oortriage.report.words import RESOURCE_WORDS, fact_line, number_line, verdict
+from oortriage.report.escape import code_block, code_span, markdown
+from oortriage.report.words import RESOURCE_WORDS, fact_line, number_line, proof, verdict
 from oortriage.triage.diagnosis import Diagnosis
 
 
@@ -30,7 +30,7 @@ class Format:
         if diagnosis.evidence:
             root = diagnosis.evidence[0]
             place = code_span(f"{root.file}:{root.line}:{root.column}")
-            lines += [place, "", code_block(shorten(root.text.strip(), 1200, root.column)), ""]
+            lines += [place, "", code_block(proof(root, 1200)), ""]
         rows = [
             ("code", diagnosis.code),
             ("resource", f"{diagnosis.resource} ({RESOURCE_WORDS[diagnosis.resource]})"),
@@ -64,7 +64,7 @@ class Format:
             for number, one in enumerate(diagnosis.prescriptions, 1):
                 lines.append(f"{number}. {code_span(one.change)}: {markdown(one.effect)}")
                 extra = [
-                    f"cost: {one.cost}" if one.cost else "",
+                    f"cost: {one.cost.rstrip('.')}" if one.cost else "",
                     f"verify: {one.verify}" if one.verify else "",
                 ]
                 lines += [f"   {markdown('; '.join(part for part in extra if part))}"] if any(extra) else []

@@ -10,12 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from oortriage.report._interface import Style
-from oortriage.report.escape import shorten, visible
+from oortriage.report.escape import visible
 from oortriage.report.words import (
     bill_line,
     fact_line,
     number_line,
     other_line,
+    proof,
     verdict,
     when_line,
 )
@@ -48,6 +49,7 @@ class Format:
             width=max(40, self._style.width),
             force_terminal=self._style.color,
             color_system="standard" if self._style.color else None,
+            no_color=not self._style.color,  # or rich would ask NO_COLOR, which --color always overrules
             highlight=False,
             markup=False,
             emoji=False,
@@ -103,10 +105,9 @@ def _root_line(diagnosis: Diagnosis, width: int) -> list[RenderableType]:
     if not diagnosis.evidence:
         return []
     root = diagnosis.evidence[0]
-    text = shorten(visible(root.text.strip()), 3 * (width - 2), root.column)
     return [
         Text(f"\n{visible(root.file)}:{root.line}:{root.column}", style="cyan"),
-        Padding(Text(text, style="bold"), (0, 0, 0, 2)),
+        Padding(Text(proof(root, 3 * (width - 2)), style="bold"), (0, 0, 0, 2)),
     ]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from oortriage.evidence.values import format_bytes
-from oortriage.triage.diagnosis import Diagnosis, OtherFailure
+from oortriage.report.escape import shorten, visible
+from oortriage.triage.diagnosis import Diagnosis, Evidence, OtherFailure
 
 RESOURCE_WORDS = {
     "shared_memory": "shared memory of one block (on the chip)",
@@ -34,6 +35,10 @@ _FACTS = (
 )
 
 
+#: Names that happen to be numbers: they are looked up or typed again, and count nothing.
+_NOT_COUNTED = frozenset({"pid", "device_index", "exit_code", "signal", "cuda_error", "xid", "source_line"})
+
+
 def fact_line(diagnosis: Diagnosis) -> str:
     """Tell the environment in one line: card, versions, model, type and where the type came from."""
     facts = diagnosis.facts
@@ -58,7 +63,8 @@ def number_line(diagnosis: Diagnosis) -> str:
             rounded = format_bytes(int(value))
             parts.append(f"{label} {exact}" if abs(value) < 2**20 else f"{label} {rounded}")
         else:
-            parts.append(f"{label} {value:,}" if isinstance(value, int) else f"{label} {value:g}")
+            style = "g" if isinstance(value, float) else "d" if name in _NOT_COUNTED else ",d"
+            parts.append(f"{label} {value:{style}}")
     return ", ".join(parts)
 
 
@@ -67,6 +73,12 @@ def verdict(diagnosis: Diagnosis) -> str:
     words = RESOURCE_WORDS[diagnosis.resource]
     cause = diagnosis.cause.replace("_", " ")
     return f"{words}: {cause}" if cause and diagnosis.resource != "undetermined" else words
+
+
+def proof(root: Evidence, limit: int) -> str:
+    """Quote the line that proves it, harmless, and cut round its message where it is long."""
+    text, lead = root.text.strip(), root.text[: root.offset].lstrip()
+    return shorten(visible(text), limit, len(visible(lead)))
 
 
 def when_line(diagnosis: Diagnosis) -> str:

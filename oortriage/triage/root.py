@@ -26,7 +26,7 @@ _RUN_STARTS = re.compile(
 )
 #: A line that shows the program got on with its work.
 _PROGRESS = re.compile(
-    r"\b(?:step|epoch|iter(?:ation)?|trial)s?\b[ :=\[]*\d|\d it/s\b|\d+s/it\b|\bloss\b[ :=]+[\d.]|\d tokens/s|"
+    r"\b(?:step|epoch|iter(?:ation)?|trial)s?\b[ :=\[]*\d|\d it/s\b|\d+s/it\b|\bloss\b['\"]?\s*[:=]?\s*[\d.]|\d tokens/s|"
     r"\b200 OK\b|\| +200 +\||AUTOTUNE \w+\(|retrying with|falling back|fallback|tokens per second|"
     r"llama runner started|best config|\bms/step\b",
     re.IGNORECASE,
@@ -174,10 +174,14 @@ def _root_of_run(log: Log, run: _Run) -> Root:
     killed = _killed_otherwise(log, run, failures)
     failures = [event for event in failures if killed is None or event.rule.resource != "host_memory"]
     survived: list[Event] = []
+    deaths = [*wrappers, *unrelated]
     for event in reversed(failures):
+        later = [one for one in failures if one.order > event.order and one.rule.resource == event.rule.resource]
         # What is printed again by a failure that was not survived was not survived either.
-        fatal_later = any(_same(event, one) for one in failures if one.order > event.order and one not in survived)
-        if not fatal_later and _survived(log, run, event, failures, [*wrappers, *unrelated]):
+        if any(_same(event, one) and one not in survived for one in later):
+            continue
+        died_first = any(event.order <= one.order < later[0].order for one in deaths) if later else True
+        if _survived(log, run, event, failures, deaths) or (later and later[0] in survived and not died_first):
             survived.append(event)
     survived.reverse()
     killed_after = [event for event in failures if _is_aftermath(event, wrappers)]
@@ -280,6 +284,7 @@ def _survived(log: Log, run: _Run, event: Event, failures: Sequence[Event], deat
         return False
     # An exception that was printed and got over is rare; it takes plain progress right after.
     needed = 3 if event.line.kind is Kind.EXCEPTION else 1
+    quiet = not _is_loud(event)
     progress, ended_well = 0, False
     for line in log.lines[event.last_order + 1 : min(until, len(log.lines))]:
         if line.in_prose or line.kind in (Kind.CODE, Kind.FRAME):
@@ -288,8 +293,9 @@ def _survived(log: Log, run: _Run, event: Event, failures: Sequence[Event], deat
             progress, ended_well = progress + 1, True
         elif line.kind is Kind.EXCEPTION or _DEATH.search(line.body):
             ended_well = False
-        elif progress and _ENDED_WELL.search(line.body):
-            ended_well = True
+        elif (progress or quiet) and _ENDED_WELL.search(line.body):
+            # A line logged as a warning needs less to be got over than one logged as an error.
+            progress, ended_well = progress + quiet, True
     # What fails again after more work is another failure; this one had been got over.
     return progress >= needed and (ended_well or until < run.last)
 

@@ -11,6 +11,7 @@ starts from the logs of ``fixtures/`` in a folder that is thrown away. A crash l
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -63,21 +64,23 @@ def words(path: Path) -> None:
     path.write_text("".join(f'"{entry}"\n' for entry in entries), encoding="ascii")
 
 
-def main() -> None:
-    """Run libFuzzer with the arguments given; by default from the fixtures' logs."""
-    arguments = list(sys.argv)
+def main() -> int:
+    """Run libFuzzer with the arguments given, in a child, for libFuzzer ends its process itself."""
+    arguments = sys.argv[1:]
+    if any(one.startswith("-dict=") for one in arguments):
+        atheris.Setup(sys.argv, check)
+        atheris.Fuzz()
     with tempfile.TemporaryDirectory() as scratch:
-        dictionary = Path(scratch) / "anchors.dict"
+        dictionary, corpus = Path(scratch) / "anchors.dict", Path(scratch) / "corpus"
         words(dictionary)
-        if not any(not one.startswith("-") for one in arguments[1:]):
-            corpus = Path(scratch) / "corpus"
+        if all(one.startswith("-") for one in arguments):
             corpus.mkdir()
             seeds(corpus)
             arguments.append(str(corpus))
         options = [f"-dict={dictionary}", f"-max_len={LONGEST}", "-timeout=20", "-rss_limit_mb=2048"]
-        atheris.Setup([arguments[0], *options, *arguments[1:]], check)
-        atheris.Fuzz()
+        command = [sys.executable, __file__, *options, *arguments]
+        return subprocess.run(command, check=False).returncode
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
