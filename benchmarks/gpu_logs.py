@@ -1,6 +1,6 @@
 """Make real failure logs on a CUDA card: Triton OutOfResources, torch OOM, a recovered autotune.
 
-Usage: ``python benchmarks/gpu_logs.py OUT_DIR``. Each case runs in a process of its own, and what it
+Usage: ``python benchmarks/gpu_logs.py OUT_DIR [CASE...]``. Each case runs in a process of its own, and what it
 prints on stdout and stderr is the log. The fixtures ``fixtures/runs/h200-*`` were made by it.
 """
 
@@ -73,8 +73,6 @@ print("finished", flush=True)
     "inductor-autotune-recovered": _HEAD
     + """
 torch.set_float32_matmul_precision("high")
-import torch._inductor.config as config
-config.max_autotune_gemm_search_space = "EXHAUSTIVE" if False else "DEFAULT"
 @torch.compile(mode="max-autotune-no-cudagraphs")
 def step(x, y):
     return torch.relu(x @ y)
@@ -101,18 +99,17 @@ for step in range(1000):
     held.append(torch.empty(6 * 2**30, dtype=torch.uint8, device="cuda"))
     print(f"step {step}: allocated {torch.cuda.memory_allocated() / 2**30:.2f} GiB", flush=True)
 """,
+    # Pieces of 6 MiB share segments of 20 MiB; with one of three kept no segment can be given back.
     "torch-oom-fragmentation": _HEAD
     + """
-total = torch.cuda.get_device_properties(0).total_memory
-piece = 64 * 2**20
 held = []
 try:
     while True:
-        held.append(torch.empty(piece, dtype=torch.uint8, device="cuda"))
+        held.append(torch.empty(6 * 2**20, dtype=torch.uint8, device="cuda"))
 except torch.OutOfMemoryError:
     pass
-held = held[::2]
-print(f"{len(held)} pieces of 64 MiB kept, every other one freed", flush=True)
+held = held[::3]
+print(f"{len(held)} pieces of 6 MiB kept, two of three freed", flush=True)
 torch.empty(4 * 2**30, dtype=torch.uint8, device="cuda")
 """,
     "torch-oom-other-process": _HEAD
@@ -170,7 +167,9 @@ def main() -> None:
     """Run every case and write its log."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for name, source in CASES.items():
+    chosen = sys.argv[2:] or list(CASES)
+    for name in chosen:
+        source = CASES[name]
         script = folder / f"{name}.py"
         script.write_text(textwrap.dedent(source), encoding="utf-8")
         done = subprocess.run(

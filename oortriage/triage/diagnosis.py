@@ -29,7 +29,11 @@ Safety = Literal["safe", "costs_speed", "changes_output", "risky"]
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A line that proves something. ``line`` and ``column`` are 1-based, in the raw file."""
+    """A line that proves something. ``line`` and ``column`` are 1-based, in the raw file.
+
+    ``text`` is the raw line, or the part of a long one round its message; ``offset`` is where in
+    ``text`` the message begins, 0-based, in characters.
+    """
 
     file: str
     line: int
@@ -38,6 +42,7 @@ class Evidence(msgspec.Struct, frozen=True):
     role: Literal["root", "same_failure", "wrapper", "recovered", "context"]
     code: str = ""
     stream: str = ""
+    offset: int = 0
 
 
 class StatedFact(msgspec.Struct, frozen=True):

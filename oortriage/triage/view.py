@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from oortriage.evidence.event import Event
-from oortriage.intake.line import Line
+from oortriage.intake.clean import clean
+from oortriage.intake.line import Line, Piece
 from oortriage.intake.log import Log
 from oortriage.triage.case import Facts
 from oortriage.triage.diagnosis import Evidence, Mask, OtherFailure, StatedFact
@@ -15,6 +17,8 @@ Role = Literal["root", "same_failure", "wrapper", "recovered", "context"]
 
 #: Characters of a line that a quotation keeps.
 _TEXT_KEPT = 2000
+#: Words of a message that every way of escaping leaves as they are.
+_PLAIN = re.compile(r"[ !#-&(-\[\]-~]{1,40}")
 
 
 def evidence(log: Log, root: Root, event: Event) -> list[Evidence]:
@@ -31,19 +35,31 @@ def evidence(log: Log, root: Root, event: Event) -> list[Evidence]:
 def quote(log: Log, line: Line, offset: int, role: Role, code: str, stream: str) -> Evidence:
     """Quote a line with its place in the raw file; of a giant one the part round ``offset``."""
     piece, column = line.place(offset)
-    text = piece.raw
-    if len(text) > _TEXT_KEPT:
-        start = max(0, column - 1 - piece.column - _TEXT_KEPT // 4)
-        text = text[start : start + _TEXT_KEPT]
+    at = _found(piece, line.body[offset:], column - 1 - piece.column)
+    start = max(0, at - _TEXT_KEPT // 4) if len(piece.raw) > _TEXT_KEPT else 0
     return Evidence(
         file=log.name,
         line=piece.number,
-        column=column,
-        text=text,
+        column=piece.column + at + 1,
+        text=piece.raw[start : start + _TEXT_KEPT],
         role=role,
         code=code,
         stream=stream,
+        offset=at - start,
     )
+
+
+def _found(piece: Piece, message: str, expected: int) -> int:
+    """Say where in a raw line its message stands, nearest to where it should be.
+
+    A line of JSON spells its message with escapes, and all lines of that message are counted from
+    its beginning, so it stands further on than a count of characters says.
+    """
+    words = _PLAIN.match(message)
+    if not words or clean(piece.raw[expected:]).startswith(words.group()):
+        return expected
+    further = piece.raw.find(words.group(), expected)
+    return further if further >= 0 else expected
 
 
 def masks(root: Root) -> list[Mask]:
