@@ -9,7 +9,6 @@ import msgspec
 
 from oortriage.errors import UsageError
 
-
 _UNREADABLE = (OSError, UnicodeDecodeError, msgspec.DecodeError)
 
 

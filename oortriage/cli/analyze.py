@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from oortriage.cli.output import Color, FormatName, exit_code, style_for, write
+from oortriage.cli.output import Color, FormatName, complain, exit_code, style_for, write
 from oortriage.errors import InputError, UsageError
 from oortriage.triage.diagnosis import Diagnosis
 
@@ -58,8 +57,9 @@ def analyze(
                 yield analyzer.file(path, name="<stdin>" if str(path) == "-" else str(path))
             except InputError as problem:
                 failed.append(str(problem))
-                print(f"oortriage: {problem}", file=sys.stderr)
+                complain(problem)
 
-    done = write(diagnoses(), format.value, style_for(color, output), output)
+    many = len(logs) > 1 or paths != logs  # a folder is replaced by its logs, be it only one
+    done = write(diagnoses(), format.value, style_for(color, output, many=many), output)
     code = exit_code(done, failed_inputs=len(failed), exit_zero=exit_zero or config.exit_zero)
     raise typer.Exit(code)

@@ -9,6 +9,7 @@ import typer
 
 from oortriage import __version__
 from oortriage.cli import analyze, cases, demo, explain, rules, schema
+from oortriage.cli.output import ReaderGoneError, complain, escape_unprintable
 from oortriage.errors import OortriageError
 
 app = typer.Typer(
@@ -51,14 +52,13 @@ app.add_typer(cases.app, name="cases")
 
 def main() -> None:
     """Run the command; errors print one line to stderr and end with their own exit code."""
+    escape_unprintable()
     try:
         app()
     except OortriageError as problem:
-        print(f"oortriage: {problem}", file=sys.stderr)
+        complain(problem)
         sys.exit(problem.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader went away (`| head`). Python would complain once more when it flushes.
-        sys.stderr.close()
+    except ReaderGoneError:
         sys.exit(0)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from oortriage.cli.output import say
 from oortriage.errors import UsageError
 
 app = typer.Typer(
@@ -27,7 +28,7 @@ def new(
     """Copy a log into a new case with the verdict that the tool gives now, to be corrected by hand."""
     from oortriage.scoring.make import new_case
 
-    typer.echo(str(new_case(log, folder, source=source, origin=origin)))
+    say(str(new_case(log, folder, source=source, origin=origin)))
 
 
 @app.command("diff")
@@ -39,9 +40,9 @@ def diff(
 
     bad = [one for one in score_folder(folder).verdicts if one.problems]
     for one in bad:
-        typer.echo(f"{one.case.name}")
+        say(f"{one.case.name}")
         for problem in one.problems:
-            typer.echo(f"    {problem}")
+            say(f"    {problem}")
     raise typer.Exit(1 if bad else 0)
 
 
@@ -54,4 +55,4 @@ def bless(
 
     if not (folder / "case.toml").is_file():
         raise UsageError(f"{folder}: not a case; one case is blessed at a time")
-    typer.echo(str(bless_case(folder / "case.toml")))
+    say(str(bless_case(folder / "case.toml")))

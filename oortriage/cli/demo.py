@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oortriage.cli.output import Color, FormatName, style_for, write
+from oortriage.cli.output import Color, FormatName, say, style_for, write
 
 
 def demo_log() -> Path:
@@ -31,7 +31,7 @@ def demo(
     from oortriage.api import default_analyzer
 
     if show_log:
-        typer.echo(demo_log().read_text(encoding="utf-8"), nl=False)
+        say(demo_log().read_text(encoding="utf-8"), end="")
         return
     diagnosis = default_analyzer().file(demo_log(), name="vllm-t4.log")
     write([diagnosis], format.value, style_for(color, None), None)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from oortriage.cli.output import say
 from oortriage.errors import UsageError
 
 
@@ -19,4 +20,4 @@ def explain(
     rule = find_rule(code)
     if rule is None:
         raise UsageError(f"no rule {code!r}; `oortriage rules list` shows them")
-    typer.echo(describe(rule))
+    say(describe(rule))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from oortriage.cli.output import say
 from oortriage.errors import RuleError, UsageError
+from oortriage.report.escape import visible
 
 app = typer.Typer(
     help="List, show, check and score the rules.",
@@ -17,6 +20,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
+class TableFormat(str, Enum):
+    """Formats of the verbs that print a table."""
+
+    text = "text"
+    json = "json"
+
+
+_Format = Annotated[TableFormat, typer.Option("--format", "-f", help="Output format.")]
 _Folders = Annotated[
     list[Path] | None,
     typer.Argument(metavar="[FOLDER...]", help="Folders of rules; the built-in ones when none is given."),
@@ -25,14 +37,14 @@ _Folders = Annotated[
 
 @app.command("list")
 def list_rules(
-    format: Annotated[str, typer.Option("--format", "-f", help="text or json.")] = "text",
+    format: _Format = TableFormat.text,
 ) -> None:
     """List the rules: code, role, resource, title."""
     from oortriage.api import configured_rules
 
     rules = sorted(configured_rules(), key=lambda rule: rule.code)
-    if format == "json":
-        typer.echo(
+    if format is TableFormat.json:
+        say(
             json.dumps(
                 [
                     {
@@ -50,7 +62,7 @@ def list_rules(
         )
         return
     for rule in rules:
-        typer.echo(f"{rule.code}  {rule.role:9}  {rule.resource:14}  {rule.title}")
+        say(f"{rule.code}  {rule.role:9}  {rule.resource:14}  {rule.title}")
 
 
 @app.command("show")
@@ -64,7 +76,7 @@ def show(
     rule = find_rule(code)
     if rule is None:
         raise UsageError(f"no rule {code!r}; `oortriage rules list` shows them")
-    typer.echo(rule_file(rule).read_text(encoding="utf-8"), nl=False)
+    say(rule_file(rule).read_text(encoding="utf-8"), end="")
 
 
 @app.command("lint")
@@ -75,10 +87,10 @@ def lint(folders: _Folders = None) -> None:
 
     problems = [one for folder in folders or [rules_folder()] for one in lint_folder(folder)]
     for problem in problems:
-        typer.echo(problem)
+        say(visible(problem))
     if problems:
         raise RuleError(f"{len(problems)} problem(s)")
-    typer.echo("no problems")
+    say("no problems")
 
 
 @app.command("test")
@@ -86,16 +98,16 @@ def test(folders: _Folders = None) -> None:  # noqa: PT028 - a verb, not a test
     """Run every rule against its own samples and counter-samples."""
     from oortriage.api import configured_rules
     from oortriage.evidence.check import check_all
-    from oortriage.evidence.loader import load_folder
+    from oortriage.evidence.loader import load_folder, users_rules
 
     rules = tuple(rule for folder in folders for rule in load_folder(folder)) if folders else configured_rules()
-    findings = check_all(rules)
+    findings = check_all(rules, guarded=users_rules(rules))
     for finding in findings:
-        typer.echo(f"{finding.code}: {finding.problem}")
+        say(visible(f"{finding.code}: {finding.problem}"))
     samples = sum(len(rule.sample) + len(rule.counter) for rule in rules)
     if findings:
         raise RuleError(f"{len(findings)} of {samples} samples of {len(rules)} rules failed")
-    typer.echo(f"{samples} samples of {len(rules)} rules passed")
+    say(f"{samples} samples of {len(rules)} rules passed")
 
 
 @app.command("reference")
@@ -104,19 +116,19 @@ def reference() -> None:
     from oortriage.evidence.loader import built_in_rules
     from oortriage.evidence.reference import reference as build
 
-    typer.echo(build(built_in_rules()), nl=False)
+    say(build(built_in_rules()), end="")
 
 
 @app.command("score")
 def score(
     cases: Annotated[Path, typer.Argument(metavar="CASES", help="A folder of labelled cases.")],
     show_all: Annotated[bool, typer.Option("--all", help="List the cases that are right, too.")] = False,
-    format: Annotated[str, typer.Option("--format", "-f", help="text or json.")] = "text",
+    format: _Format = TableFormat.text,
 ) -> None:
     """Score the verdicts on labelled cases: precision and recall per resource and cause."""
     from oortriage.scoring.score import score_folder
     from oortriage.scoring.table import as_json, as_text
 
     result = score_folder(cases)
-    typer.echo(as_json(result) if format == "json" else as_text(result, show_all=show_all))
+    say(as_json(result) if format is TableFormat.json else as_text(result, show_all=show_all))
     raise typer.Exit(0 if result.passed else 1)

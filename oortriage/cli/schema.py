@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-import typer
+from oortriage.cli.output import say
 
 
 def schema() -> None:
     """Print the JSON Schema of one diagnosis."""
     from oortriage.report.json import schema as build
 
-    typer.echo(json.dumps(build(), indent=2))
+    say(json.dumps(build(), indent=2))

@@ -14,31 +14,35 @@ import msgspec
 _LEVEL = r"TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL|EXCEPTION"
 _ISO = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,6})?"
+#: Ranks of data, tensor, pipeline, expert and context parallelism: ``DP1 TP5``.
+_RANKS = r"(?P<rank>(?:(?:DP|TP|PP|EP|CP)\d+ ?){1,4})"
+_IP = r"(?:, ip=(?P<container>[\d.]+))?"
 
 _FORMS_BY_START: dict[str, tuple[str, ...]] = {
     "(": (
-        # vLLM and Ray: (EngineCore_DP0 pid=270), (VllmWorker rank=7 pid=1), (raylet), (Worker_TP0, ip=..)
-        (
-            r"\((?P<process>[A-Za-z_][\w.:/-]{1,60})(?: +rank=(?P<rank>\d+))?,? +pid=(?P<pid>\d+)"
-            r"(?:, ip=(?P<container>[\d.]+))?\) ?"
-        ),
-        r"\((?P<process>raylet|autoscaler[^)]{0,20}|gcs_server|APIServer|EngineCore\w{0,8}|Worker\w{0,24})\) ?",
+        # vLLM and Ray: (EngineCore_DP0 pid=270), (VllmWorker rank=7 pid=1), (main pid=9, ip=10.0.0.3)
+        rf"\((?P<process>[A-Za-z_][\w.:/-]{{1,60}})(?: +rank=(?P<rank>\d+))?,? +pid=(?P<pid>\d+){_IP}\) ?",
+        rf"\((?P<process>[A-Za-z_]\w{{1,60}}) +{_RANKS}pid=(?P<pid>\d+)\) ?",
+        rf"\(pid=(?P<pid>\d+){_IP}\) ?",
+        rf"\((?P<process>raylet|autoscaler[^),]{{0,20}}|gcs_server|APIServer|EngineCore\w{{0,8}}|Worker\w{{0,24}}){_IP}\) ?",
     ),
     "[": (
         r"\[rank(?P<rank>\d+)\]: ?(?=\[?[^\s\]]|\s|$)",
         r"\[resource\.labels\.\w+: (?P<container>[\w.-]+)\] ?",
         r"\[(?P<rank>\d+),\d+\]<std(?:out|err)>: ?",
         # SGLang: [2025-05-04 01:05:33 TP5] ; with DP and PP ranks too
-        rf"\[(?P<time>{_ISO})(?: (?P<rank>(?:(?:DP|TP|PP|EP|CP)\d+ ?){{1,4}}))?\] ?",
+        rf"\[(?P<time>{_ISO})(?: {_RANKS})?\] ?",
+        rf"\[(?P<time>{_CLOCK}) {_RANKS}\] ?",
         # torch C++: [W1129 20:17:07.100251010 socket.cpp:207]
         r"\[(?P<level>[IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ (?P<place>[\w./-]+:\d+)\] ?",
-        # TensorRT-LLM: [04/02/2026-18:45:45] [TRT-LLM] [W]
+        # TensorRT-LLM: [04/02/2026-18:45:45] [TRT-LLM] [W], and [TRT-LLM] [RANK 3] [E]
         (
-            r"\[(?P<time>\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d)\] (?:\[[\w-]{2,16}\] )?(?:\[(?P<level>[IWEFVD])\] )?"
-            r"(?:\[RANK (?P<rank>\d+)\] ?)?"
+            r"\[(?P<time>\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d)\] (?:\[[\w-]{2,16}\] )?"
+            r"(?:\[RANK (?P<rank>\d+)\] )?(?:\[(?P<level>[IWEFVD])\] )?"
         ),
+        r"\[RANK (?P<rank>\d+)\] ?",
         rf"\[[\w-]{{2,16}}\]\[(?P<level>{_LEVEL})\] ?",
-        rf"\[(?P<time>\d\d-\d\d {_CLOCK}|{_CLOCK})\] ?(?:(?P<process>\w+)/(?P<level>{_LEVEL}) +)?",
+        rf"\[(?P<time>\d\d-\d\d {_CLOCK}|{_CLOCK})\] ?(?:(?P<process>\w+)/(?P<level>{_LEVEL}) {{1,2}})?",
         rf"\[(?P<level>{_LEVEL})\] ?",
         rf"\[(?P<level>{_LEVEL})[ |]+(?P<time>{_ISO})[^\]]{{0,60}}\] ?",
         r"\[(?P<place>[\w./-]+\.(?:py|cpp|cc|cu|rs):\d+(?::[\w<>]+)?)\] ?",
@@ -51,6 +55,8 @@ _FORMS_BY_START: dict[str, tuple[str, ...]] = {
             rf"(?P<time>{_ISO})(?:,\d+)? - (?P<process>[\w.]+) - (?P<level>{_LEVEL}) - "
             r"(?:\[-\] - )?(?:(?P<place>[\w.]+:\d+) - )?"
         ),
+        # Ray's driver: 2022-06-03 17:35:45,343<tab>INFO context.py:70 --
+        rf"(?P<time>{_ISO})[\t ](?P<level>{_LEVEL})[\t ]+(?P<place>[\w./-]+:\d+) -- ",
         # absl and TensorFlow: 2023-08-28 03:06:51.319566: W external/xla/...cc:123]
         rf"(?P<time>{_ISO}): (?P<level>[IWEF]) (?P<place>[\w./-]+:\d+)\] ?",
         rf"(?P<time>{_ISO}) (?P<container>[\w.-]+) (?P<process>[\w./-]+)\[(?P<pid>\d+)\]: ?",
@@ -60,7 +66,7 @@ _FORMS_BY_START: dict[str, tuple[str, ...]] = {
         rf"(?P<time>{_ISO}) (?P<level>{_LEVEL}) +(?:(?P<place>[\w./-]+:\d+)[\]:] ?)?",
         rf"(?P<time>{_ISO})(?: \||:|\t)? ?",
         rf"(?P<time>{_CLOCK}) (?P<level>{_LEVEL}) +",
-        r"(?P<rank>\d{1,4}): +(?=\S)",  # srun --label
+        r"(?P<rank>\d{1,4}): (?= *\S)",  # srun --label
     ),
     "letter": (
         # vLLM: INFO 11-29 20:16:45 [utils.py:278]  and  ERROR 03-13 09:00:43 core.py:330]
@@ -79,8 +85,8 @@ _FORMS_BY_START: dict[str, tuple[str, ...]] = {
             r"(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?P<container>[\w.-]+) "
             r"(?P<process>[\w./@-]+)(?:\[(?P<pid>\d+)\])?: ?"
         ),
-        # docker compose: vllm-1  | text
-        r"(?P<container>[a-z][\w.-]{0,40}?) {1,30}\| ?",
+        # docker compose, at the margin or after a time: vllm-1  | text
+        r"(?:^|(?<=[\dZ] )|(?<=> ))(?P<container>[a-z][\w.-]{0,40}?) {1,30}\| ?",
         # logfmt: time=2026-02-11T20:41:13+01:00 level=WARN source=server.go:1041 msg=
         r"time=\"?(?P<time>[\dT:.+Z-]{10,40})\"? level=(?P<level>[A-Za-z]{4,8}) (?:source=(?P<place>[\w./-]+:\d+) )?",
         rf"(?P<level>{_LEVEL}):(?P<process>[\w.]+): ?",

@@ -22,9 +22,10 @@ _NOTEBOOK_CODE = re.compile(r"^(?:-+>\s*\d+|\s*\d+)(?:\s|$)")
 _CARETS = re.compile(r"^\s*[~^]{2,}[\s~^]*$|^\s*\^\s*$")
 _REPEATED = re.compile(r"^\s*\[Previous line repeated \d+ more times?\]")
 _EXCEPTION = re.compile(
-    r"^(?P<type>(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*?(?:Error|Exception|Exit|Interrupt|Warning|Resources|"
+    r"^(?P<type>(?:[A-Za-z_]\w*\.)*(?:_?[A-Z]\w*?(?:Error(?:_\w{1,60})?|Exception|Exit|Interrupt|Warning|Resources|"
     r"Failed|Failure|Timeout|Iteration|Group|Expired|Cancelled\w*|Killed|Overload|Closed|Died|Dead|"
-    r"outofresources)|BackendCompilerFailed|Unsupported|Full|Empty|Abort|SystemExit))"
+    r"outofresources)|BackendCompilerFailed|Unsupported|Full|Empty|Abort|SystemExit|Exception|Broken\w+)"
+    r"(?:(?<=TaskError)\([\w.]{1,200}\))?)"  # Ray names the cause: RayTaskError(OutOfMemoryError)
     r"(?P<colon>:(?: (?P<message>.*))?)?$",
     re.DOTALL,
 )

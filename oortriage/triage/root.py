@@ -26,8 +26,8 @@ _RUN_STARTS = re.compile(
 )
 #: A line that shows the program got on with its work.
 _PROGRESS = re.compile(
-    r"\b(?:step|epoch|iter(?:ation)?|trial)s?\b[ :=\[]*\d|\d it/s\b|\d+s/it\b|\bloss\b['\"]?\s*[:=]?\s*[\d.]|\d tokens/s|"
-    r"\b200 OK\b|\| +200 +\||AUTOTUNE \w+\(|retrying with|falling back|fallback|tokens per second|"
+    r"\b(?:step|epoch|iter(?:ation)?|trial)s?\b[ :=\[]*\d|\d it/s\b|\d+s/it\b|\bloss\b['\"]?\s*[:=]?\s*[\d.]|"
+    r"\d tokens/s|\b200 OK\b|\| +200 +\||AUTOTUNE \w+\(|retrying with|falling back|fallback|tokens per second|"
     r"llama runner started|best config|\bms/step\b",
     re.IGNORECASE,
 )
