@@ -35,6 +35,8 @@ NOISE_FACT = 64
 NOISE_EVENT = 4096
 #: Facts are single lines; they are kept with a margin of this many bytes.
 FACT_MARGIN = 512
+#: Lower case, and line breaks as spaces: a message may be broken inside an anchor, between two words.
+_FOLD = bytes.maketrans(bytes(range(65, 91)) + b"\r\n", bytes(range(97, 123)) + b"  ")
 
 
 class Stretch(msgspec.Struct, frozen=True):
@@ -74,7 +76,7 @@ class Gate:
         """Return ``(anchor, start, is_event)`` for every occurrence in order of its end."""
         return [
             (self._literals[index], start, self._literals[index] in self._events)
-            for index, start, _ in self._automaton.find_matches_as_indexes(data.lower(), overlapping=True)
+            for index, start, _ in self._automaton.find_matches_as_indexes(data.translate(_FOLD), overlapping=True)
         ]
 
     def without(self, anchors: set[bytes]) -> Gate:

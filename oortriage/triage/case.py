@@ -149,3 +149,5 @@ class Finding(msgspec.Struct):
     doubt: float = 0.0
     #: Words of remedies that the log's own figures or settings speak against.
     forbidden: set[str] = set()
+    #: Words of warnings that do not fit these figures.
+    inapplicable: set[str] = set()

@@ -19,8 +19,12 @@ def examine(case: Case) -> Finding:
     reason = ""
     kin = [one.rule for one in case.root.companions if one.rule.resource == "device_memory"]
     companion = next((rule.cause for rule in kin if rule.cause), "")
-    if finding.cause in ("", "capacity"):
-        finding.cause, reason = decide(case, figures)
+    decided, why = decide(case, figures)
+    if finding.cause not in ("", "capacity"):
+        # The rule names the cause; the arithmetic may still say how much is missing.
+        reason = why if decided == "capacity" else ""
+    else:
+        finding.cause, reason = decided, why
         if companion and finding.cause in ("capacity", ""):
             finding.cause = companion
         elif finding.cause == "capacity" and figures.allocated != 0:

@@ -128,6 +128,7 @@ def _prescribe_fragmentation(case: Case, finding: Finding, figures: Figures) -> 
 def _prescribe_others(finding: Finding, figures: Figures, cause: str) -> None:
     held = figures.outside if figures.outside is not None else figures.not_ours
     if cause == "sibling_ranks":
+        finding.forbidden |= {"set_device", "map_location"}
         finding.prescriptions.append(
             Prescription(
                 "torch.cuda.set_device(local_rank) before any CUDA call, and map_location='cpu' when loading",
@@ -164,6 +165,7 @@ def _prescribe_engine(case: Case, finding: Finding, utilization: float | None) -
     ):
         return
     if finding.cause == "weights_do_not_fit" and is_vllm:
+        finding.forbidden.add("quantised checkpoint")
         parallel = case.facts.number("tensor_parallel_size")
         more = int(parallel * 2) if parallel else 2
         add(

@@ -158,6 +158,8 @@ def _add_rule_advice(case: Case, finding: Finding) -> None:
     kin = [one.rule for one in root.companions if one.rule.resource == rule.resource]
     for companion in (rule, *kin):
         for bad in companion.will_not_help:
+            if any(word in bad.advice for word in finding.inapplicable):
+                continue
             if (not bad.causes or finding.cause in bad.causes) and bad.advice not in said:
                 said.add(bad.advice)
                 finding.will_not_help.append(WillNotHelp(bad.advice, bad.why))

@@ -9,6 +9,8 @@ from oortriage.triage.diagnosis import Prescription, RuledOut, WillNotHelp
 
 #: Above this fraction raising it further gives little and takes the room CUDA graphs need.
 NEARLY_ALL = 0.94
+#: From this fraction on there is next to nothing left to raise.
+FULL = 0.9
 #: From this release on the CUDA-graph estimate is part of the budget by default.
 GRAPH_ESTIMATE_SINCE = "0.20.0"
 #: From this release on the engine fits the length to the pool itself when asked to.
@@ -22,6 +24,8 @@ def examine(case: Case) -> Finding:
     if available is not None:
         finding.numbers["kv_available_bytes"] = int(available)
     utilization = case.facts.number("gpu_memory_utilization")
+    if utilization is not None and utilization < FULL:
+        finding.inapplicable.add("raising gpu_memory_utilization")
     finding.summary = _summary(case, available)
     _rule_out(case, finding)
     if case.event.rule.software == "vllm":
@@ -153,7 +157,7 @@ def _prescribe_no_blocks(case: Case, finding: Finding, available: float | None, 
             "`Model loading took` falls",
         )
     )
-    if utilization and utilization >= 0.9:
+    if utilization and utilization >= FULL:
         finding.will_not_help.append(
             WillNotHelp(
                 "raising --gpu-memory-utilization alone",

@@ -383,3 +383,20 @@ SKIPPED = "WARNING skipping batch: CUDA out of memory. Tried to allocate {}.00 M
 def test_hundreds_of_failures_are_judged_in_time(text: str) -> None:
     """Whether each was survived is asked of all the lines below it."""
     assert seconds(text.encode()) < HANG_S
+
+
+@pytest.mark.parametrize("count", [50, 150, 199, 201, 250, 400])
+def test_the_failure_that_ended_a_run_is_the_root_however_many_were_survived(count: int) -> None:
+    skipped = "".join(
+        "WARNING batch " + "b" * (n % 9 + 1) + " skipped: " + OOM.format(n + 1) + f"step {n} loss 0.5\n"
+        for n in range(count)
+    )
+    end = (
+        'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n'
+        "    loss.backward()\n" + OOM.format(7777)
+    )
+    diagnosis = default_analyzer().text(skipped + end)
+    root = next(quote for quote in diagnosis.evidence if quote.role == "root")
+    assert (diagnosis.resource, diagnosis.status) == ("device_memory", "fatal")
+    assert root.line == 2 * count + 4
+    assert diagnosis.numbers["requested_bytes"] == 7777 << 20

@@ -320,3 +320,13 @@ def test_every_character_of_a_joined_line_is_where_it_says(text: list[str]) -> N
         for offset, character in enumerate(line.body):
             piece, column = line.place(offset)
             assert rows[piece.number - 1][column - 1] == character
+
+
+def test_equally_long_lines_that_alternate_with_others_are_no_wrap() -> None:
+    """A trainer that skips batches prints one message of one length between its steps."""
+    rows = []
+    for number in range(10, 50):
+        rows.append(f"WARNING skipping batch: CUDA out of memory. Tried to allocate {number}.00 MiB.")
+        rows.append(f"step {number} loss 0.5")
+    found = plain(rows)
+    assert wrap_width(found) == 0
