@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -134,7 +136,20 @@ def test_the_evidence_holds_the_proof_wherever_in_its_line_it_stands(analyzer: A
     line = "=" * lead + " " + MESSAGE + " " + "=" * tail
     (root,) = [one for one in analyzer.text(f"start\n{line}\n").evidence if one.role == "root"]
     assert (root.line, line[root.column - 1 :].startswith("out of resource")) == (2, True)
+    assert root.text[root.offset :].startswith("out of resource")
     assert "Required: 81920, Hardware limit: 65536" in root.text
+    assert root.text in line
+
+
+@pytest.mark.parametrize("lead", [0, 3, 2000])
+@pytest.mark.parametrize("dump", [repr, lambda text: json.dumps({"level": "error", "msg": text})], ids=["repr", "json"])
+def test_the_evidence_holds_the_proof_also_where_its_line_is_written_with_escapes(
+    analyzer: Analyzer, lead: int, dump: Callable[[str], str]
+) -> None:
+    line = dump('step "one"\n' * lead + "\n" + MESSAGE + "\n" + "and so on\n" * 500)
+    (root,) = [one for one in analyzer.text(f"start\n{line}\n").evidence if one.role == "root"]
+    assert line[root.column - 1 :].startswith("out of resource")
+    assert root.text[root.offset :].startswith("out of resource")
     assert root.text in line
 
 

@@ -26,6 +26,8 @@ class Event(msgspec.Struct):
     offset: int
     stream: str
     order: int
+    #: Positions of the first and the last line that the match covers.
+    first_order: int
     last_order: int
     mentioned: bool
     #: Other rules whose text this one covers.
@@ -53,6 +55,7 @@ def find_events(log: Log, matcher: Matcher) -> list[Event]:
 def _event(stream: Stream, pair: tuple[Match, list[Match]], *, structured: bool) -> Event:
     match, covered = pair
     line, offset = stream.line_at(match.at)
+    first, first_offset = stream.line_at(match.start)
     last, _ = stream.line_at(max(match.start, match.end - 1))
     return Event(
         rule=match.rule,
@@ -61,8 +64,9 @@ def _event(stream: Stream, pair: tuple[Match, list[Match]], *, structured: bool)
         offset=offset,
         stream=stream.name,
         order=line.order,
+        first_order=first.order,
         last_order=last.order,
-        mentioned=is_mention(*stream.line_at(match.start), match, structured=structured),
+        mentioned=is_mention(first, first_offset, match, structured=structured),
         also=tuple(sorted({one.rule.code for one in covered} - {match.rule.code})),
         phase=match.rule.phase or next((one.rule.phase for one in covered if one.rule.phase), ""),
     )

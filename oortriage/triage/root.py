@@ -356,7 +356,7 @@ def _raised_below(log: Log, event: Event) -> Raised | None:
 
 def _unknown_exceptions(log: Log, run: _Run) -> list[tuple[Raised, Line]]:
     """List exceptions at the end of tracebacks that no rule matched and that are no wrappers."""
-    known = {order for event in run.events for order in range(event.order, event.last_order + 1)}
+    known = {order for event in run.events for order in range(event.first_order, event.last_order + 1)}
     found = []
     for stream in log.streams:
         for raised in stream.raised:

@@ -109,6 +109,20 @@ def test_several_logs_are_an_array(run: Run) -> None:
     assert [one["resource"] for one in json.loads(done.stdout)] == ["none", "undetermined"]
 
 
+@pytest.mark.parametrize("beside", [[], ["missing.log"]], ids=["alone", "with one that is missing"])
+def test_a_folder_is_an_array_also_with_one_log_in_it(run: Run, tmp_path: Path, beside: list[str]) -> None:
+    """A script must not have to know how many logs there were."""
+    (tmp_path / "only.log").write_bytes(CLEAN.read_bytes())
+    done = run("analyze", "-f", "json", tmp_path, *beside)
+    assert [one["resource"] for one in json.loads(done.stdout)] == ["none"]
+
+
+def test_a_log_beside_one_that_is_missing_is_an_array(run: Run) -> None:
+    done = run("analyze", "-f", "json", CLEAN, "missing.log")
+    assert done.returncode == 2
+    assert [one["resource"] for one in json.loads(done.stdout)] == ["none"]
+
+
 def test_output_goes_to_the_file_and_nowhere_else(run: Run, tmp_path: Path) -> None:
     target = tmp_path / "report.md"
     done = run("analyze", T4, "--format", "markdown", "--output", target)
@@ -121,6 +135,11 @@ def test_output_goes_to_the_file_and_nowhere_else(run: Run, tmp_path: Path) -> N
 def test_output_that_cannot_be_written_is_one_line_and_two(run: Run, tmp_path: Path) -> None:
     target = tmp_path / "no" / "such" / "folder.txt"
     assert str(target) in complained(run("analyze", CLEAN, "--output", target))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_finds_no_room_is_one_line_and_two(run: Run) -> None:
+    assert "/dev/full: cannot be written" in complained(run("analyze", CLEAN, "--output", "/dev/full"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there a name can be any bytes")

@@ -78,17 +78,24 @@ def test_the_package_by_itself_imports_next_to_nothing(environment: dict[str, st
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes end otherwise there")
-def test_a_reader_that_goes_away_is_no_failure(environment: dict[str, str], nowhere: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["analyze", CLEAN], 0), (["analyze", T4], 1), (["analyze", "-f", "json", CLEAN], 0), (["rules", "list"], 0)],
+    ids=["clean", "found", "json", "list"],
+)
+def test_a_reader_that_goes_away_is_no_failure(
+    environment: dict[str, str], nowhere: Path, arguments: list[str | Path], code: int
+) -> None:
     """``| head`` on a clean log: silence, and not the code that means a failure was found."""
     process = subprocess.Popen(
-        command(["analyze", CLEAN]), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd=nowhere
+        command(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd=nowhere
     )
     assert process.stdout
     assert process.stderr
     process.stdout.close()
     complaint = process.stderr.read()
     process.stderr.close()
-    assert (process.wait(timeout=60), complaint) == (0, b"")
+    assert (process.wait(timeout=60), complaint) == (code, b"")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a named pipe")
@@ -106,10 +113,13 @@ def test_an_interrupt_ends_with_130_and_silence(environment: dict[str, str], now
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_one_line_and_two(environment: dict[str, str], nowhere: Path) -> None:
+@pytest.mark.parametrize("arguments", [["analyze", CLEAN], ["demo", "--log"], ["rules", "list"]])
+def test_a_full_disk_is_one_line_and_two(
+    environment: dict[str, str], nowhere: Path, arguments: list[str | Path]
+) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            command(["analyze", CLEAN]), stdout=full, stderr=subprocess.PIPE, env=environment, cwd=nowhere,
+            command(arguments), stdout=full, stderr=subprocess.PIPE, env=environment, cwd=nowhere,
             timeout=60, check=False,
         )  # fmt: skip
     assert b"Traceback" not in done.stderr

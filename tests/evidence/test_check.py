@@ -93,3 +93,14 @@ def test_all_rules_are_checked_together() -> None:
     findings = check_all([good, bad])
     assert {finding.code for finding in findings} == {"ZZ901"}
     assert all(isinstance(finding, Finding) and "sample 2" in finding.problem for finding in findings)
+
+
+def test_a_guarded_expression_that_takes_too_long_is_told_once_and_where() -> None:
+    """Of its own samples nothing more is said; another rule's sample may be what sets it off."""
+    fuse = "a" * 60 + "!"
+    bomb = rule("(?:a|aa)+$", anchors=["aaaa"], code="ZZ901", sample=[Sample(fuse), Sample("aaaa")])
+    other = rule("fuse: a", anchors=["fuse: a"], code="ZZ900", sample=[Sample(f"fuse: {fuse}")])
+    for rules, where in (([bomb], "ZZ901"), ([other, bomb], "ZZ900")):
+        (finding,) = check_all(rules, guarded=frozenset({"ZZ901"}))
+        assert finding.code == "ZZ901"
+        assert finding.problem == f"the expression took too long on a sample of {where} and was given up"

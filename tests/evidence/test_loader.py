@@ -17,6 +17,7 @@ from oortriage.evidence.loader import (
     load_rule,
     rule_file,
     rules_folder,
+    users_rules,
 )
 from oortriage.evidence.matcher import Matcher
 from oortriage.evidence.rule import Rule
@@ -65,6 +66,8 @@ def test_a_rule_is_read_with_its_family_and_path(tmp_path: Path) -> None:
         ('anchors = ["gizmo overflow"]', 'anchors = ["giz"]', "anchors", "4 characters"),
         ('resource = "device_memory"', 'resource = "none"', "role", "must name a resource"),
         (r"(?P<limit_bytes>\d+)", r"(?P<limit_bytes>\d+", "regex", "regex is not valid"),
+        (r"(?P<limit_bytes>\d+)", r"(?P<limit_bytes>\d{99999999999})", "regex", "regex is not valid"),
+        ("'''gizmo overflow", "'''(?<!no )gizmo overflow", "regex", "write [ ] for one"),
         ('limit_bytes = "bytes" }', 'limit_bytes = "byte" }', "regex", "no type 'byte'"),
         (r"(?P<limit_bytes>\d+)", r"\d+", "captures", "no group 'limit_bytes'"),
         (', limit_bytes = "bytes" }', " }", "regex", "limit_bytes have no type"),
@@ -199,3 +202,25 @@ def test_a_bad_rule_is_not_compiled(tmp_path: Path) -> None:
 def test_a_shipped_rules_own_file_is_found() -> None:
     rule = next(rule for rule in built_in_rules() if rule.code == "SM101")
     assert load_rule(rule_file(rule)).code == "SM101"
+
+
+def test_a_rule_of_one_s_own_is_one_s_own_also_as_a_copy(tmp_path: Path) -> None:
+    """Same code, same text: its file is the user's, and it is run as the user's."""
+    shipped = next(rule for rule in built_in_rules() if rule.code == "SM101")
+    path = written(tmp_path / "triton", rule_file(shipped).read_text(encoding="utf-8"), "SM101.toml")
+    rules = all_rules([tmp_path])
+    assert users_rules(rules) == {"SM101"}
+    assert rule_file(next(rule for rule in rules if rule.code == "SM101")) == path
+    assert users_rules(built_in_rules()) == set()
+
+
+def test_a_shipped_rule_s_file_is_not_looked_for_in_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiled rules have relative paths."""
+    compiled = Rule(**{name: getattr(built_in_rules()[0], name) for name in Rule.__struct_fields__})
+    compiled = msgspec.structs.replace(compiled, path="rules/gizmos/ZZ900.toml")
+    written(tmp_path / "rules" / "gizmos", VALID)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("oortriage.evidence.loader.built_in_rules", lambda: (compiled,))
+    assert rule_file(compiled) == rules_folder().parent / "rules" / "gizmos" / "ZZ900.toml"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oortriage.errors import RuleError
 from oortriage.evidence.loader import built_in_rules
 from oortriage.evidence.matcher import MATCHES_KEPT, WINDOW_AFTER, WINDOW_BEFORE, Match, Matcher
 from tests.evidence._rules import pattern, rule
@@ -200,6 +201,13 @@ def test_a_rule_that_was_given_up_is_not_tried_again() -> None:
     matcher = Matcher([BOMB], guarded=frozenset({"ZZ901"}))
     matcher.find(FUSE)
     assert matcher.find("aaaa") == []
+
+
+def test_an_expression_that_only_the_unguarded_engine_knows_is_told() -> None:
+    """``regex`` knows classes by name, ``re`` takes the same text for a set and a bracket."""
+    one = rule("[^{[:alpha:]gizmo full", anchors=["gizmo full"], code="ZZ902", path="mine/ZZ902.toml")
+    with pytest.raises(RuleError, match=r"^mine/ZZ902\.toml: .*time limit"):
+        Matcher([one], guarded=frozenset({"ZZ902"})).find("gizmo full")
 
 
 def test_a_copy_of_a_shipped_rule_under_a_new_code_works_beside_it() -> None:

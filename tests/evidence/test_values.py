@@ -228,6 +228,20 @@ def test_whole_bytes_are_exact_to_the_last_digit(number: int) -> None:
     assert CONVERTERS["bytes"](str(number)) == number
 
 
+@given(number=st.integers(0, 2**64), kind=st.sampled_from(["size", "int", "kib", "mib", "gib"]), sign=signs)
+def test_whole_figures_of_every_type_are_exact(number: int, kind: str, sign: str) -> None:
+    factor = {"kib": 1024, "mib": 1024**2, "gib": 1024**3}.get(kind, 1)
+    assert CONVERTERS[kind](f"{sign}{number:,}") == (-number if sign == "-" else number) * factor
+    assert parse_size(f"{number} GiB") == number * 1024**3
+
+
+@pytest.mark.parametrize("kind", ["bytes", "size", "int", "gib", "bits"])
+@pytest.mark.parametrize("text", ["inf", "nan", "1e999", "9" * 400])
+def test_a_figure_without_end_is_refused_by_every_type(kind: str, text: str) -> None:
+    with pytest.raises(ValueError):
+        CONVERTERS[kind](text)
+
+
 @pytest.mark.parametrize(
     ("count", "text"),
     [

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oortriage.evidence.rule import Resource
+from oortriage.report._interface import Style, open_report, render_all
 from oortriage.report.json import encode, schema
 from oortriage.triage.diagnosis import SCHEMA_VERSION, Diagnosis, Phase, Status
 from tests.report._made import filled, hostile, made, rendered
@@ -98,6 +99,12 @@ def test_any_text_comes_through_json_unharmed(text: str) -> None:
 
 def test_one_log_is_one_object() -> None:
     assert parsed(rendered("json", made()))["code"] == "SM101"
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_where_several_are_asked_for_the_shape_does_not_depend_on_their_number(count: int) -> None:
+    report = open_report("json", Style(many=True))
+    assert len(parsed(render_all(report, [made()] * count))) == count
 
 
 @pytest.mark.parametrize("count", [0, 2, 5])

@@ -171,6 +171,11 @@ def test_every_change_is_listed_to_be_copied() -> None:
     assert [token.type for token in flat(page)].count("list_item_open") == 5
 
 
+def test_a_cost_s_full_stop_does_not_meet_the_semicolon() -> None:
+    page = rendered("markdown", made(prescriptions=[Prescription("x", "effect.", "some speed.", "safe", "look.")]))
+    assert "   cost: some speed; verify: look.\n" in page
+
+
 def test_several_logs_are_divided_by_rules() -> None:
     page = rendered("markdown", made(), made(), made())
     assert [token.type for token in flat(page)].count("hr") == 2

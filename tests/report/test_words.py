@@ -13,10 +13,11 @@ from oortriage.report.words import (
     fact_line,
     number_line,
     other_line,
+    proof,
     verdict,
     when_line,
 )
-from oortriage.triage.diagnosis import BillTerm, BillView, OtherFailure, StatedFact
+from oortriage.triage.diagnosis import BillTerm, BillView, Evidence, OtherFailure, StatedFact
 from tests.report._made import made
 
 
@@ -147,3 +148,11 @@ def test_a_bill_is_a_sum_with_its_word() -> None:
 def test_another_failure_is_told_with_its_line() -> None:
     other = OtherFailure("DM101", "device_memory", 40, "other_run")
     assert other_line(other) == "line 40: DM101 (device_memory), other run"
+
+
+@pytest.mark.parametrize("lead", ["", "   ", " \x1b[31m" * 500, "\t" * 500, "x" * 3000])
+def test_a_proof_is_cut_round_its_message_whatever_stands_before_it(lead: str) -> None:
+    """What is made visible takes more room than it did, and blanks in front are not shown."""
+    quote = proof(Evidence("run.log", 1, 1, f"{lead}out of gizmo" + " y" * 500, "root", offset=len(lead)), 100)
+    assert "out of gizmo" in quote
+    assert len(quote) <= 100
