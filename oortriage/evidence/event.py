@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -9,10 +10,18 @@ import msgspec
 from oortriage.evidence.matcher import Match, Matcher
 from oortriage.evidence.mention import has_structure, is_mention
 from oortriage.evidence.rule import Rule
-from oortriage.intake.line import Line
+from oortriage.intake.line import Kind, Line
 from oortriage.intake.log import Log, Stream
 
 _QUALITY = {"exact": 2, "partial": 1, "paraphrase": 0}
+#: ``software`` of the rules that know only that memory ran out, in any program's words.
+LAST_RESORT = "general"
+_ERROR_LEVELS = frozenset({"E", "F", "ERROR", "FATAL", "CRITICAL", "EXCEPTION"})
+_ERROR_WORD = re.compile(
+    r"\berrors?\b|\bfatal\b|\babort|\bfail(?:ed|ure|s)?\b|\bpanic|\bterminat|\bexception\b|\bcannot\b|\bunable\b|"
+    r"could not|\bcrash|Error\b",
+    re.IGNORECASE,
+)
 _TAKES_OUT = {"benign": 2, "recovered": 1}
 
 
@@ -49,7 +58,31 @@ def find_events(log: Log, matcher: Matcher) -> list[Event]:
         matches = matcher.find(stream.text)
         events.extend(_event(stream, match, structured=structured) for match in _resolved(matches))
     events.sort(key=lambda event: (event.order, event.offset))
-    return events
+    return _without_guesses(events)
+
+
+def _without_guesses(events: list[Event]) -> list[Event]:
+    """Drop last-resort matches where a rule knows the line, and where the line is no error."""
+    known = {
+        order
+        for event in events
+        if event.rule.is_event and event.rule.software != LAST_RESORT
+        for order in range(event.first_order, event.last_order + 1)
+    }
+    return [
+        event
+        for event in events
+        if event.rule.software != LAST_RESORT
+        or (not known & set(range(event.first_order, event.last_order + 1)) and _is_error(event.line))
+    ]
+
+
+def _is_error(line: Line) -> bool:
+    return (
+        line.kind is Kind.EXCEPTION
+        or line.prefix.level in _ERROR_LEVELS
+        or (line.prefix.level in ("", "W", "WARN", "WARNING") and bool(_ERROR_WORD.search(line.body)))
+    )
 
 
 def _event(stream: Stream, pair: tuple[Match, list[Match]], *, structured: bool) -> Event:

@@ -39,7 +39,10 @@ _TALK = re.compile(
 )
 #: A comment behind code, a commit in a list of commits, an entry of a changelog.
 _COMMENT = re.compile(r"(?:\S\s+|^\s+)#\s|^\s*(?://|;;|--)\s")
-_COMMIT = re.compile(r"^\s*(?:[-*•] )?(?:[0-9a-f]{7,40} |(?:\w+(?:\([^)\n]{0,40}\))?!?: )(?=\S))")
+_COMMIT = re.compile(
+    r"^\s*(?:[-*•] )?(?:[0-9a-f]{7,40} (?=[A-Za-z])|(?:fix|feat|docs|perf|chore|refactor|test|ci|build|style)"
+    r"(?:\([^)\n]{0,40}\))?!?: )"
+)
 _CHANGE = re.compile(r"^\s*[-*•+] (?:fix|feat|docs|perf|chore|refactor|test|ci|build|style)\b", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -85,7 +88,7 @@ def is_mention(line: Line, offset: int, match: Match, *, structured: bool) -> bo
         before, after = before.rpartition("| ")[2], after.partition(" |")[0]
     if _is_annotation(before, after, structured=structured or line.prefix.length > 0):
         return True
-    if not structured and _CLOSING.match(after) and _words(after) > 1:
+    if not structured and _CLOSING.match(after) and (_words(after) > 1 or min(_words(after), _words(before)) > 0):
         return True
     if _VALUE_LEAD.search(before) and not _TALK.search(before):
         return False

@@ -15,7 +15,7 @@ from oortriage.intake.line import Kind, Line, Piece
 from oortriage.intake.prefix import peel, stream_of
 from oortriage.intake.structured import Unpacked, unpack
 from oortriage.intake.traceback import Raised
-from oortriage.intake.unwrap import unwrap, wrap_width
+from oortriage.intake.unwrap import mend, unwrap, wrap_width
 
 _ESCAPED_BREAK = re.compile(r"\\r?\\?n")
 _USAGE = re.compile(r"(?:usage|Usage): \S+ (?:\[|<|-|[A-Z])")
@@ -172,7 +172,7 @@ def build_log(name: str, pieces: Iterable[Piece], *, complete: bool, notes: list
         notes: what was odd about the input so far.
     """
     lines = list(read_lines(pieces))
-    lines = unwrap(lines, wrap_width(lines))
+    lines = mend(unwrap(lines, wrap_width(lines)))
     if _newest_first(lines):
         lines.reverse()
         notes = [*notes, "the log is printed newest first; it was read from its end"]

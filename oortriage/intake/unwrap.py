@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from oortriage.intake.breaks import Break, kind_of_break
 from oortriage.intake.line import Line
 
 #: Widths at which terminals wrap; a run of equally long lines outside of it is no terminal.
@@ -15,30 +16,32 @@ _ENOUGH = 3
 _JOINED_AT_MOST = 40
 _BEGINNING = 5
 _TABLE_ENDS = frozenset("|+=-_│┃┐┘╮╯*#~")
+#: Lines on either side among which a wrapped one must be the longest.
+_NEIGHBOURS = 8
 
 
 def wrap_width(lines: Sequence[Line]) -> int:
     """Find the width at which the lines were hard-wrapped; 0 where they were not.
 
     At that width several different lines end, hardly any is longer, and fewer end just before it
-    than at it. Tables and rulers, whose lines are equally long by design, do not count.
+    than at it. Tables and rulers, whose lines are equally long by design, do not count, nor do
+    paragraphs broken at spaces, whose lines may happen to be equally long.
     """
-    lengths = Counter(len(line.body) + line.prefix.length for line in lines)
-    texts = {
-        line.body
-        for line, below in pairwise(lines)
-        if line.body and line.body[-1] not in _TABLE_ENDS and not _alike(line, below)
-    }
-    prefixes = {line.body: line.prefix.length for line in lines}
-    ending = Counter(len(body) + prefixes[body] for body in texts)
+    different = {line.body: width_of(line) for line in lines}
+    ending: dict[int, dict[str, Line]] = defaultdict(dict)
+    for line, below in pairwise(lines):
+        width = different[line.body]
+        if _NARROWEST <= width <= _WIDEST and _may_be_wrapped(line) and not _alike(line, below):
+            ending[width][line.body] = below
+    lengths = Counter(different.values())
     best = 0
-    for width, count in ending.items():
-        if not _NARROWEST <= width <= _WIDEST or count < _ENOUGH:
+    for width, rows in ending.items():
+        if len(rows) < max(_ENOUGH, len(ending.get(best, ())) + 1):
             continue
         longer = sum(number for length, number in lengths.items() if length > width)
         # Ordinary text of that width would have lines just below it as often as at it.
         near = sum(lengths[length] for length in range(width - 4, width))
-        if longer * 4 <= count and count > near and count > ending.get(best, 0):
+        if longer * 4 <= len(rows) and len(rows) > near and not _at_spaces(rows.items()):
             best = width
     return best
 
@@ -51,24 +54,87 @@ def unwrap(lines: Sequence[Line], width: int) -> list[Line]:
     """
     if not width:
         return list(lines)
+    return _joined(lines, {index for index, line in enumerate(lines) if width_of(line) == width})
+
+
+def mend(lines: Sequence[Line]) -> list[Line]:
+    """Join lines that were cut inside a word or a number, where too few are to tell a width.
+
+    A run of lines of one length, longer than those round them, and the line below it are one
+    paragraph of a terminal's if a word or a number is cut at one of its breaks.
+    """
+    cut: set[int] = set()
+    for run in _runs(lines):
+        kinds = Counter(kind_of_break(lines[index].body, lines[index + 1].body) for index in run)
+        if kinds[Break.CUT] > kinds[Break.SPACE] and _longest_nearby(lines, run):
+            cut.update(run)
+    return _joined(lines, cut) if cut else list(lines)
+
+
+def width_of(line: Line) -> int:
+    """Say how wide a line was in the terminal, its prefix included."""
+    return len(line.body) + line.prefix.length
+
+
+def _runs(lines: Sequence[Line]) -> Iterator[range]:
+    """Yield runs of lines of one length, each of which the next one may continue."""
+    first = 0
+    for index, (line, below) in enumerate(pairwise(lines)):
+        if index >= first and _may_go_on(line, below):
+            last = index
+            while last + 2 < len(lines) and width_of(lines[last + 1]) == width_of(line):
+                if not _may_go_on(lines[last + 1], lines[last + 2]):
+                    break
+                last += 1
+            yield range(index, last + 1)
+            first = last + 1
+
+
+def _may_go_on(line: Line, below: Line) -> bool:
+    return (
+        _NARROWEST <= width_of(line) <= _WIDEST
+        and below.body[:1].strip() != ""
+        and _may_be_wrapped(line)
+        and line.pieces[-1] is not below.pieces[0]
+        and _continues(line, below)
+    )
+
+
+def _longest_nearby(lines: Sequence[Line], run: range) -> bool:
+    """Tell whether no line round a run is longer; behind a prefix only its own process counts."""
+    width, stream = width_of(lines[run[0]]), lines[run[0] + 1].stream
+    around = lines[max(0, run[0] - _NEIGHBOURS) : run[-1] + 2 + _NEIGHBOURS]
+    return all(width_of(line) <= width for line in around if not stream or line.stream == stream)
+
+
+def _joined(lines: Sequence[Line], cut: set[int]) -> list[Line]:
+    """Join each of the lines whose index is given with the line after it."""
     joined: list[Line] = []
     open_line: Line | None = None
     parts = 0
-    for line in lines:
-        full = len(line.body) + line.prefix.length == width
+    for index, line in enumerate(lines):
         if open_line is None or not _continues(open_line, line):
             joined.append(line)
-            open_line, parts = (line, 1) if full else (None, 0)
+            open_line, parts = (line, 1) if index in cut else (None, 0)
             continue
-        text = line.body
         open_line.pieces.extend(line.pieces)
         base = len(open_line.body)
         open_line.starts.extend((base + start, cleaned) for start, cleaned in line.starts)
-        open_line.body += text
+        open_line.body += line.body
         parts += 1
-        if not full or parts >= _JOINED_AT_MOST:
+        if index not in cut or parts >= _JOINED_AT_MOST:
             open_line = None
     return joined
+
+
+def _may_be_wrapped(line: Line) -> bool:
+    return line.body != "" and line.body[-1] not in _TABLE_ENDS
+
+
+def _at_spaces(rows: Iterable[tuple[str, Line]]) -> bool:
+    """Tell a paragraph broken between its words, whose lines happen to be equally long."""
+    kinds = Counter(kind_of_break(body, below.body) for body, below in rows)
+    return kinds[Break.SPACE] > kinds[Break.CUT]
 
 
 def _alike(line: Line, below: Line) -> bool:

@@ -1,0 +1,63 @@
+"""What stands at a line break: a word or a number cut in two, a space that was dropped, or neither."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+from oortriage.intake.words import WORDS
+
+
+class Break(Enum):
+    """What the two sides of a line break say of it."""
+
+    #: The text goes on without a space: a terminal cut it at its width.
+    CUT = "cut"
+    #: Two words: a paragraph broken where a space was, or two lines that have nothing in common.
+    SPACE = "space"
+    UNKNOWN = "unknown"
+
+
+#: How much of either side is looked at.
+_REACH = 40
+_CUT_NUMBER = re.compile(r"\d\.?$|(?:^|\W)-$")
+_REST_OF_NUMBER = re.compile(r"\.?\d")
+_LAST_WORD = re.compile(r"(?P<lone>(?:^|[\s(\"'`]))?(?P<word>[A-Za-z]+)$")
+_FIRST_WORD = re.compile(r"(?P<word>[A-Za-z]+)(?P<lone>(?![\w]))?")
+#: No line is printed that begins so; list items, paths, options and rulers begin otherwise.
+_GOES_ON = re.compile(r"[,;:%](?:[ \w]|$)|_\w|\.(?:[ \w]|$)| [a-z0-9(`\"']")
+#: A word, and a space or what needs something behind it.
+_OPEN_END = re.compile(r"[\w\])](?:[_=(\[/]| -?)$")
+_END_OF_WORDS = re.compile(r"[A-Za-z\d)\]]$|[\w)\]][,;:!?.)]$")
+
+
+def kind_of_break(above: str, below: str) -> Break:
+    """Judge the break between two lines by the last token of the one and the first of the other."""
+    tail, head = above[-_REACH:], below[:_REACH]
+    if _CUT_NUMBER.search(tail) and _REST_OF_NUMBER.match(head):
+        return Break.SPACE if _shape(above) == _shape(below) else Break.CUT
+    last, first = _LAST_WORD.search(tail), _FIRST_WORD.match(head)
+    if last and first:
+        return _between_letters(last, first)
+    if _GOES_ON.match(head) or (_OPEN_END.search(tail) and head[:1].isalnum() and not head[:1].isupper()):
+        return Break.CUT
+    if first:
+        return Break.SPACE if _END_OF_WORDS.search(tail) and _is_word(first) else Break.UNKNOWN
+    return Break.SPACE if last and last["lone"] is not None and _is_word(last) else Break.UNKNOWN
+
+
+def _between_letters(last: re.Match[str], first: re.Match[str]) -> Break:
+    both = _is_word(last) and _is_word(first)
+    if (last["word"] + first["word"]).lower() in WORDS:
+        return Break.UNKNOWN if both else Break.CUT
+    alone = last["lone"] is not None and first["lone"] is not None
+    return Break.SPACE if both and alone else Break.UNKNOWN
+
+
+def _is_word(found: re.Match[str]) -> bool:
+    return found["word"].lower() in WORDS
+
+
+def _shape(text: str) -> str:
+    """The beginning of a line with every figure alike, the same for two rows of one table."""
+    return re.sub(r"[\d.]+", "0", text[:24])
