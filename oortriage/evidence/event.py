@@ -69,12 +69,17 @@ def _without_guesses(events: list[Event]) -> list[Event]:
         if event.rule.is_event and event.rule.software != LAST_RESORT
         for order in range(event.first_order, event.last_order + 1)
     }
-    return [
-        event
-        for event in events
-        if event.rule.software != LAST_RESORT
-        or (not known & set(range(event.first_order, event.last_order + 1)) and _is_error(event.line))
-    ]
+    kept: list[Event] = []
+    guessed: set[int] = set()
+    # A guess that names a resource stands before one that does not.
+    for event in sorted(events, key=lambda event: event.rule.role == "wrapper"):
+        lines = set(range(event.first_order, event.last_order + 1))
+        if event.rule.software == LAST_RESORT:
+            if lines & (known | guessed) or not _is_error(event.line):
+                continue
+            guessed |= lines
+        kept.append(event)
+    return sorted(kept, key=lambda event: (event.order, event.offset))
 
 
 def _is_error(line: Line) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -20,7 +20,8 @@ from oortriage.evidence.values import CONVERTERS
 WINDOW_BEFORE = 600
 WINDOW_AFTER = 3000
 
-#: A rule that matches more often than this in one text is counted on, but not decoded further.
+#: Of a rule that matches more often than this in one text, the first and the last halves are kept:
+#: what began the trouble stands among the first, what ended the run among the last.
 MATCHES_KEPT = 200
 
 
@@ -81,7 +82,8 @@ class Matcher:
         Windows of neighbouring anchors are joined first, so that no text is searched twice however
         often an anchor occurs. Of patterns that match the same text the first one stands.
         """
-        found: list[Match] = []
+        first: list[Match] = []
+        last: deque[Match] = deque(maxlen=MATCHES_KEPT // 2)
         for low, high, starts in _windows(places, len(text)):
             taken: list[Match] = []
             for pattern in rule.pattern:
@@ -89,10 +91,11 @@ class Matcher:
                     match = _match(rule, pattern, hit, starts)
                     if match and not any(_overlap(match, one) for one in taken[-8:]):
                         taken.append(match)
-                        if len(found) + len(taken) >= MATCHES_KEPT:
-                            return found + taken
-            found += taken
-        return found
+            taken.sort(key=lambda match: match.start)
+            room = max(0, MATCHES_KEPT // 2 - len(first))
+            first += taken[:room]
+            last.extend(taken[room:])
+        return [*first, *last]
 
     def _iterate(self, rule: Rule, pattern: Pattern, text: str, low: int, high: int) -> Iterable[re.Match[str]]:
         if rule.code in self._guarded:

@@ -22,13 +22,12 @@ class Break(Enum):
 _REACH = 40
 _CUT_NUMBER = re.compile(r"\d\.?$|(?:^|\W)-$")
 _REST_OF_NUMBER = re.compile(r"\.?\d")
-_LAST_WORD = re.compile(r"(?P<lone>(?:^|[\s(\"'`]))?(?P<word>[A-Za-z]+)$")
-_FIRST_WORD = re.compile(r"(?P<word>[A-Za-z]+)(?P<lone>(?![\w]))?")
+_LAST_WORD = re.compile(r"(?P<alone>(?:^|[\s(\"'`]))?(?P<word>[A-Za-z]+)$")
+_FIRST_WORD = re.compile(r"(?P<word>[A-Za-z]+)(?P<alone>(?!\w))?")
 #: No line is printed that begins so; list items, paths, options and rulers begin otherwise.
-_GOES_ON = re.compile(r"[,;:%](?:[ \w]|$)|_\w|\.(?:[ \w]|$)| [a-z0-9(`\"']")
-#: A word, and a space or what needs something behind it.
-_OPEN_END = re.compile(r"[\w\])](?:[_=(\[/]| -?)$")
-_END_OF_WORDS = re.compile(r"[A-Za-z\d)\]]$|[\w)\]][,;:!?.)]$")
+_GOES_ON = re.compile(r"[,;:%](?:[ \w]|$)|\.(?:[ \w]|$)|=\w| [a-z0-9(`\"']")
+#: What needs something behind it: an operator, a dotted name, a space that was kept.
+_OPEN_END = re.compile(r"[_=(\[/]$|[._]\w+\.$|\S $")
 
 
 def kind_of_break(above: str, below: str) -> Break:
@@ -41,17 +40,31 @@ def kind_of_break(above: str, below: str) -> Break:
         return _between_letters(last, first)
     if _GOES_ON.match(head) or (_OPEN_END.search(tail) and head[:1].isalnum() and not head[:1].isupper()):
         return Break.CUT
-    if first:
-        return Break.SPACE if _END_OF_WORDS.search(tail) and _is_word(first) else Break.UNKNOWN
-    return Break.SPACE if last and last["lone"] is not None and _is_word(last) else Break.UNKNOWN
+    if last:
+        return _behind_word(last, above, head[:1])
+    if first and _is_word(first):
+        # A point may stand within a name: triton.runtime.errors.
+        spaced = first["word"].istitle() if tail[-1:] == "." else tail[-1:].isdigit() or tail[-1:] in ",;:!?)]"
+        return Break.SPACE if spaced else Break.UNKNOWN
+    return Break.UNKNOWN
 
 
 def _between_letters(last: re.Match[str], first: re.Match[str]) -> Break:
     both = _is_word(last) and _is_word(first)
     if (last["word"] + first["word"]).lower() in WORDS:
         return Break.UNKNOWN if both else Break.CUT
-    alone = last["lone"] is not None and first["lone"] is not None
+    alone = last["alone"] is not None and first["alone"] is not None
     return Break.SPACE if both and alone else Break.UNKNOWN
+
+
+def _behind_word(last: re.Match[str], above: str, head: str) -> Break:
+    """Judge a word that something else than a letter follows."""
+    whole = last["alone"] is not None and _is_word(last)
+    if head == "_":
+        return Break.UNKNOWN if whole else Break.CUT
+    if head == ")":
+        return Break.CUT if above.count("(") > above.count(")") else Break.UNKNOWN
+    return Break.SPACE if whole and head.isdigit() else Break.UNKNOWN
 
 
 def _is_word(found: re.Match[str]) -> bool:

@@ -15,7 +15,7 @@ from oortriage.intake.line import Kind, Line, Piece
 from oortriage.intake.prefix import peel, stream_of
 from oortriage.intake.structured import Unpacked, unpack
 from oortriage.intake.traceback import Raised
-from oortriage.intake.unwrap import mend, unwrap, wrap_width
+from oortriage.intake.unwrap import give_rest_to_speaker, mend, unwrap, wrap_width
 
 _ESCAPED_BREAK = re.compile(r"\\r?\\?n")
 _USAGE = re.compile(r"(?:usage|Usage): \S+ (?:\[|<|-|[A-Z])")
@@ -172,6 +172,7 @@ def build_log(name: str, pieces: Iterable[Piece], *, complete: bool, notes: list
         notes: what was odd about the input so far.
     """
     lines = list(read_lines(pieces))
+    give_rest_to_speaker(lines)
     lines = mend(unwrap(lines, wrap_width(lines)))
     if _newest_first(lines):
         lines.reverse()
@@ -200,7 +201,7 @@ def _assigned(lines: Sequence[Line]) -> Iterator[Line]:
     Some loggers prefix every line of a message, and bare lines are another process's; others
     prefix only the first, and the bare lines below belong to it. Frames of tracebacks tell which.
     """
-    every_line = any(line.stream and _FRAME.match(line.body) for line in lines)
+    every_line = any(line.prefix.stream and _FRAME.match(line.body) for line in lines)
     open_stream = ""
     for line in lines:
         if line.stream:

@@ -36,7 +36,7 @@ _CHAIN = re.compile(
 #: Code that stands in a log without a frame above it: cut tracebacks, quoted source, diffs.
 _CODE = re.compile(
     r"^\s*(?:raise |raise_\(|return |assert |def \w|class \w+[(:]|elif |except\b.*:\s*$|"
-    r"import \w+$|from [\w.]+ import |if .{1,120}:\s*$|else:\s*$|try:\s*$|self\.\w|"
+    r"import \w+$|from [\w.]+ import |if .{1,120}:\s*$|else:\s*$|try:\s*$|self\.(?![\w.]+=[^=\s])\w|"
     r"logger\.\w+\(|logging\.\w+\(|print\(|TORCH_CHECK\(|C10_CUDA_CHECK\(|#include|@\w|with .{1,120}:\s*$)"
 )
 _RICH_CODE = re.compile(r"^\s*(?:❱ ?)?\d{1,5} (?:│ |\|)|^\s*❱")

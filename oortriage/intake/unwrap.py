@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from oortriage.intake.breaks import Break, kind_of_break
@@ -11,11 +12,17 @@ from oortriage.intake.line import Line
 
 #: Widths at which terminals wrap; a run of equally long lines outside of it is no terminal.
 _NARROWEST, _WIDEST = 40, 260
+_NARROWEST_TEXT = 60  # shorter rows are as often whole lines
 #: So many lines of exactly the greatest width make a wrap and not a coincidence.
 _ENOUGH = 3
 _JOINED_AT_MOST = 40
+#: A paragraph's lines are at most so much shorter than its width.
+_ROOM_FOR_A_WORD = 16
 _BEGINNING = 5
-_TABLE_ENDS = frozenset("|+=-_│┃┐┘╮╯*#~")
+_TABLE_END = re.compile(r"[|+│┃┐┘╮╯]$|([-=_*#~^])\1$")
+#: What begins a line and does not go on with one.
+_BEGINS = re.compile(r"Traceback \(|  File ")
+_RAISED = re.compile(r"(?:\w+\.)*(?:[A-Z]\w*(?:Error|Exception)|OutOfResources): ")
 #: Lines on either side among which a wrapped one must be the longest.
 _NEIGHBOURS = 8
 
@@ -27,13 +34,12 @@ def wrap_width(lines: Sequence[Line]) -> int:
     than at it. Tables and rulers, whose lines are equally long by design, do not count, nor do
     paragraphs broken at spaces, whose lines may happen to be equally long.
     """
-    different = {line.body: width_of(line) for line in lines}
-    ending: dict[int, dict[str, Line]] = defaultdict(dict)
-    for line, below in pairwise(lines):
-        width = different[line.body]
+    lengths = Counter({line.body: width_of(line) for line in lines}.values())
+    ending: dict[int, dict[str, int]] = defaultdict(dict)
+    for index, (line, below) in enumerate(pairwise(lines)):
+        width = width_of(line)
         if _NARROWEST <= width <= _WIDEST and _may_be_wrapped(line) and not _alike(line, below):
-            ending[width][line.body] = below
-    lengths = Counter(different.values())
+            ending[width][line.body] = index
     best = 0
     for width, rows in ending.items():
         if len(rows) < max(_ENOUGH, len(ending.get(best, ())) + 1):
@@ -41,9 +47,20 @@ def wrap_width(lines: Sequence[Line]) -> int:
         longer = sum(number for length, number in lengths.items() if length > width)
         # Ordinary text of that width would have lines just below it as often as at it.
         near = sum(lengths[length] for length in range(width - 4, width))
-        if longer * 4 <= len(rows) and len(rows) > near and not _at_spaces(rows.items()):
+        if longer * 4 <= len(rows) and len(rows) > near and _is_cut_at(width, lines, ending):
             best = width
     return best
+
+
+def _is_cut_at(width: int, lines: Sequence[Line], ending: dict[int, dict[str, int]]) -> bool:
+    """Tell by the words at their ends that lines of a width go on, and shorter ones do not.
+
+    In a paragraph broken between its words, lines just short of the width go on too.
+    """
+    kinds = Counter(_kind(lines, index) for index in ending[width].values())
+    shorter = (index for less in range(2, _ROOM_FOR_A_WORD) for index in ending.get(width - less, {}).values())
+    kinds.update(kind for index in shorter if (kind := _kind(lines, index)) is Break.SPACE)
+    return _is_cut(kinds)
 
 
 def unwrap(lines: Sequence[Line], width: int) -> list[Line]:
@@ -54,21 +71,59 @@ def unwrap(lines: Sequence[Line], width: int) -> list[Line]:
     """
     if not width:
         return list(lines)
-    return _joined(lines, {index for index, line in enumerate(lines) if width_of(line) == width})
+    full = [index for index, line in enumerate(lines) if width_of(line) == width]
+    return _joined(lines, {index for index in full if _kind(lines, index) is not Break.SPACE})
 
 
 def mend(lines: Sequence[Line]) -> list[Line]:
     """Join lines that were cut inside a word or a number, where too few are to tell a width.
 
     A run of lines of one length, longer than those round them, and the line below it are one
-    paragraph of a terminal's if a word or a number is cut at one of its breaks.
+    paragraph of a terminal's if a word or a number is cut at one of its breaks. Where nothing can
+    be told of a run, others of its length tell, if no line of the log is longer.
     """
+    runs = [(run, Counter(_kind(lines, index) for index in run)) for run in _runs(lines)]
+    longest = max(map(width_of, lines), default=0)
+    total: Counter[Break] = Counter()
+    for run, kinds in runs:
+        short = longest - width_of(lines[run[0]])
+        total[Break.CUT] += kinds[Break.CUT] if not short else 0
+        total[Break.SPACE] += kinds[Break.SPACE] if short < _ROOM_FOR_A_WORD and short != 1 else 0
     cut: set[int] = set()
-    for run in _runs(lines):
-        kinds = Counter(kind_of_break(lines[index].body, lines[index + 1].body) for index in run)
-        if kinds[Break.CUT] > kinds[Break.SPACE] and _longest_nearby(lines, run):
-            cut.update(run)
+    for run, kinds in runs:
+        alike = width_of(lines[run[0]]) == longest and not kinds[Break.SPACE] and _is_cut(total)
+        if (alike or _is_cut(kinds)) and _longest_nearby(lines, run):
+            cut.update(index for index in run if _kind(lines, index) is not Break.SPACE)
     return _joined(lines, cut) if cut else list(lines)
+
+
+def _kind(lines: Sequence[Line], index: int) -> Break:
+    return _between(lines[index], lines[index + 1]) if index + 1 < len(lines) else Break.UNKNOWN
+
+
+def _between(line: Line, below: Line) -> Break:
+    kind = kind_of_break(line.body, below.body)
+    return Break.SPACE if kind is Break.UNKNOWN and _RAISED.match(below.body) else kind
+
+
+def _is_cut(kinds: Counter[Break]) -> bool:
+    return kinds[Break.CUT] > kinds[Break.SPACE]
+
+
+def give_rest_to_speaker(lines: Sequence[Line]) -> None:
+    """Give the bare rows of a wrapped paragraph to the process whose prefix its first row has.
+
+    Text broken at a width is told by its longest row, which is no longer than a terminal is wide,
+    and by the word that begins the next row: it would not have found room behind the one above.
+    """
+    width = max(map(width_of, lines), default=0)
+    if not _NARROWEST_TEXT <= width <= _WIDEST:
+        return
+    for line, below in pairwise(lines):
+        if line.stream and not below.prefix.length and not _BEGINS.match(below.body):
+            word = below.body.split(None, 1)[:1]
+            if word and width_of(line) + 1 + len(word[0]) > width:
+                below.stream = line.stream
 
 
 def width_of(line: Line) -> int:
@@ -102,7 +157,7 @@ def _may_go_on(line: Line, below: Line) -> bool:
 
 def _longest_nearby(lines: Sequence[Line], run: range) -> bool:
     """Tell whether no line round a run is longer; behind a prefix only its own process counts."""
-    width, stream = width_of(lines[run[0]]), lines[run[0] + 1].stream
+    width, stream = width_of(lines[run[0]]), lines[run[0] + 1].prefix.stream
     around = lines[max(0, run[0] - _NEIGHBOURS) : run[-1] + 2 + _NEIGHBOURS]
     return all(width_of(line) <= width for line in around if not stream or line.stream == stream)
 
@@ -128,13 +183,7 @@ def _joined(lines: Sequence[Line], cut: set[int]) -> list[Line]:
 
 
 def _may_be_wrapped(line: Line) -> bool:
-    return line.body != "" and line.body[-1] not in _TABLE_ENDS
-
-
-def _at_spaces(rows: Iterable[tuple[str, Line]]) -> bool:
-    """Tell a paragraph broken between its words, whose lines happen to be equally long."""
-    kinds = Counter(kind_of_break(body, below.body) for body, below in rows)
-    return kinds[Break.SPACE] > kinds[Break.CUT]
+    return line.body != "" and not _TABLE_END.search(line.body, len(line.body) - 2)
 
 
 def _alike(line: Line, below: Line) -> bool:
@@ -143,7 +192,7 @@ def _alike(line: Line, below: Line) -> bool:
 
 
 def _continues(first: Line, line: Line) -> bool:
-    if line.body.startswith(("Traceback (", "  File ")) or _alike(first, line):
+    if _BEGINS.match(line.body) or _alike(first, line):
         return False
     if not line.prefix.length:
         return True

@@ -172,6 +172,17 @@ def _prescribe_no_blocks(case: Case, finding: Finding, available: float | None, 
     )
 
 
+def _more_of_the_card(utilization: float | None, missing: str) -> Prescription:
+    now = f" (now {utilization:g})" if utilization else ""
+    return Prescription(
+        f"--gpu-memory-utilization higher{now}",
+        f"one full request needs {missing}",
+        "less room for anything beside the engine",
+        "safe",
+        "the engine starts",
+    )
+
+
 def _prescribe_length(case: Case, finding: Finding, available: float | None, utilization: float | None) -> None:
     add = finding.prescriptions.append
     needed = case.numbers.get("kv_needed_bytes")
@@ -218,15 +229,9 @@ def _prescribe_length(case: Case, finding: Finding, available: float | None, uti
                 )
             )
         elif not utilization or utilization < NEARLY_ALL:
-            add(
-                Prescription(
-                    "--gpu-memory-utilization higher",
-                    f"{format_bytes(int(short))} more are needed for one full request",
-                    "less room for anything beside the engine",
-                    "safe",
-                    "the engine starts",
-                )
-            )
+            add(_more_of_the_card(utilization, format_bytes(int(short))))
+    elif tokens is not None and length and length > tokens and (not utilization or utilization < NEARLY_ALL):
+        add(_more_of_the_card(utilization, f"room for {int(length - tokens):,} more tokens"))
     dtype = case.facts.text("kv_cache_dtype")
     capability = case.facts.number("compute_capability")
     if (

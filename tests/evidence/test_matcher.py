@@ -147,10 +147,10 @@ def test_lines_that_only_announce_come_before_the_message() -> None:
     assert (match.start, match.at) == (4, 24)
 
 
-def test_an_endless_repetition_is_cut_off_at_the_limit() -> None:
+def test_of_an_endless_repetition_the_first_and_the_last_are_kept() -> None:
     found = Matcher([rule("gizmo full", anchors=["gizmo full"])]).find("gizmo full. " * 1000)
-    assert len(found) == MATCHES_KEPT
-    assert [match.start for match in found] == [12 * index for index in range(MATCHES_KEPT)]
+    half = MATCHES_KEPT // 2
+    assert [match.start for match in found] == [12 * index for index in (*range(half), *range(1000 - half, 1000))]
 
 
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=20))
