@@ -67,9 +67,7 @@ def test_every_command_of_the_readme_runs(tmp_path) -> None:
     assert len(commands) >= 7
     for command in commands:
         shell = command.strip().replace("oortriage", f"{sys.executable} -m oortriage", 1)
-        done = subprocess.run(
-            shell, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-        )
+        done = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode in (0, 1), (command, done.stderr)
         assert done.stdout.strip(), command
         assert "Traceback" not in done.stderr

@@ -24,7 +24,10 @@ _FORMS_BY_START: dict[str, tuple[str, ...]] = {
         rf"\((?P<process>[A-Za-z_][\w.:/-]{{1,60}})(?: +rank=(?P<rank>\d+))?,? +pid=(?P<pid>\d+){_IP}\) ?",
         rf"\((?P<process>[A-Za-z_]\w{{1,60}}) +{_RANKS}pid=(?P<pid>\d+)\) ?",
         rf"\(pid=(?P<pid>\d+){_IP}\) ?",
-        rf"\((?P<process>raylet|autoscaler[^),]{{0,20}}|gcs_server|APIServer|EngineCore\w{{0,8}}|Worker\w{{0,24}}){_IP}\) ?",
+        (
+            r"\((?P<process>raylet|autoscaler[^),]{0,20}|gcs_server|APIServer|EngineCore\w{0,8}|Worker\w{0,24})"
+            rf"{_IP}\) ?"
+        ),
     ),
     "[": (
         r"\[rank(?P<rank>\d+)\]: ?(?=\[?[^\s\]]|\s|$)",

@@ -91,7 +91,7 @@ def _decompressed(stream: IO[bytes], notes: Notes) -> Iterator[bytes]:
             yield head
             head = stream.read(CHUNK)
         return
-    joined = io.BufferedReader(_Rejoined(head, stream))
+    joined: io.BufferedReader = io.BufferedReader(_Rejoined(head, stream))
     try:
         yield from _READERS[kind](joined)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as problem:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import re
-from json.decoder import scanstring
 from typing import Any
 
 import msgspec
@@ -15,6 +15,8 @@ _TIMES = ("time", "ts", "timestamp", "@timestamp", "asctime", "__REALTIME_TIMEST
 _SOURCES = ("container", "container_name", "pod", "pod_name", "worker", "service", "hostname", "host", "logger", "name")
 #: Longest line that is tried: a JSON log line is short, a JSON document on one line is not a log.
 _LONGEST = 1 << 20
+#: Reads one JSON value at a place; control characters in strings are let pass.
+_STRINGS = json.JSONDecoder(strict=False)
 
 
 class Unpacked(msgspec.Struct, frozen=True):
@@ -58,7 +60,7 @@ def _text_field(fields: dict[str, Any], names: tuple[str, ...]) -> str:
 def _offset(text: str, key: str, value: str) -> int:
     """Find where a value begins; its key may stand in the line as a value or in a nested object too."""
     for found in re.finditer(rf'"{key}"\s*:\s*"', text):
-        if scanstring(text, found.end(), False)[0] == value:
+        if _STRINGS.raw_decode(text, found.end() - 1)[0] == value:
             return found.end()
     return 0
 
