@@ -26,8 +26,16 @@ _LAST_WORD = re.compile(r"(?P<alone>(?:^|[\s(\"'`]))?(?P<word>[A-Za-z]+)$")
 _FIRST_WORD = re.compile(r"(?P<word>[A-Za-z]+)(?P<alone>(?!\w))?")
 #: No line is printed that begins so; list items, paths, options and rulers begin otherwise.
 _GOES_ON = re.compile(r"[,;:%](?:[ \w]|$)|\.(?:[ \w]|$)|=\w| [a-z0-9(`\"']")
-#: What needs something behind it: an operator, a dotted name, a space that was kept.
-_OPEN_END = re.compile(r"[_=(\[/]$|[._]\w+\.$|\S $")
+#: What needs something behind it, and with a small letter or a figure behind it a dotted name or a kept space.
+_OPEN_END = re.compile(r"[_=(\[/]$|\.(?:py|cc|cpp|cu|rs):$")
+_HALF_OPEN_END = re.compile(r"[._]\w+\.$|\S $")
+#: A path, and a name of a folder or file.
+_IN_PATH = re.compile(r"/[\w.-]*$")
+_REST_OF_PATH = re.compile(r"[\w-]*(?:/\w|\.[a-z]{1,4}\b)")
+#: What stands before the last part of a word like ``OutOfRes``.
+_HUMP = re.compile(r".*[a-z](?=[A-Z])")
+#: Ends of words that are none themselves.
+_ENDINGS = frozenset(("ation", "ed", "er", "ers", "es", "ing", "ings", "ity", "ized", "ly", "ment", "s", "tion"))
 
 
 def kind_of_break(above: str, below: str) -> Break:
@@ -35,10 +43,14 @@ def kind_of_break(above: str, below: str) -> Break:
     tail, head = above[-_REACH:], below[:_REACH]
     if _CUT_NUMBER.search(tail) and _REST_OF_NUMBER.match(head):
         return Break.SPACE if _shape(above) == _shape(below) else Break.CUT
+    if _IN_PATH.search(tail) and _REST_OF_PATH.match(head):
+        return Break.CUT
     last, first = _LAST_WORD.search(tail), _FIRST_WORD.match(head)
     if last and first:
         return _between_letters(last, first)
-    if _GOES_ON.match(head) or (_OPEN_END.search(tail) and head[:1].isalnum() and not head[:1].isupper()):
+    if _GOES_ON.match(head) or (head[:1].isalnum() and _OPEN_END.search(tail)):
+        return Break.CUT
+    if head[:1].isalnum() and not head[:1].isupper() and _HALF_OPEN_END.search(tail):
         return Break.CUT
     if last:
         return _behind_word(last, above, head[:1])
@@ -51,9 +63,11 @@ def kind_of_break(above: str, below: str) -> Break:
 
 def _between_letters(last: re.Match[str], first: re.Match[str]) -> Break:
     both = _is_word(last) and _is_word(first)
-    if (last["word"] + first["word"]).lower() in WORDS:
-        return Break.UNKNOWN if both else Break.CUT
+    hump = _HUMP.sub("", last["word"])
+    whole = any((part + first["word"]).lower() in WORDS for part in (last["word"], hump))
     alone = last["alone"] is not None and first["alone"] is not None
+    if whole or (first["word"] in _ENDINGS and first["alone"] is not None):
+        return Break.UNKNOWN if both else Break.CUT
     return Break.SPACE if both and alone else Break.UNKNOWN
 
 

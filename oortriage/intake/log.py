@@ -12,13 +12,15 @@ import msgspec
 from oortriage.intake import markdown, traceback
 from oortriage.intake.clean import clean
 from oortriage.intake.line import Kind, Line, Piece
-from oortriage.intake.prefix import peel, stream_of
+from oortriage.intake.prefix import NO_PREFIX, peel, stream_of
 from oortriage.intake.structured import Unpacked, unpack
 from oortriage.intake.traceback import Raised
 from oortriage.intake.unwrap import give_rest_to_speaker, mend, unwrap, wrap_width
 
 _ESCAPED_BREAK = re.compile(r"\\r?\\?n")
 _USAGE = re.compile(r"(?:usage|Usage): \S+ (?:\[|<|-|[A-Z])")
+#: ``srun --label`` puts the rank in front of every line; fewer lines than this are a coincidence.
+_FEWEST_LABELS = 3
 _PROMPT = re.compile(r"[^\s$#]{0,60}[$#] \S|Traceback \(most")
 _VIEWER = re.compile(r"\s{0,6}(\d{1,7})(?:[:|] ?| |\t|$)")
 _RANK_INSIDE = re.compile(r"(?<=\S )\[rank\d+\]: ")
@@ -85,6 +87,32 @@ def read_lines(pieces: Iterable[Piece]) -> Iterator[Line]:
             yield Line(body, [piece], [(0, prefix.length)], prefix, prefix.stream)
 
 
+def _read_again(line: Line) -> Iterator[Line]:
+    """Read what stood in several rows as the one line it is: its prefix or JSON may have been cut."""
+    if len(line.pieces) == 1 or line.starts[0][1] != line.prefix.length:
+        yield line
+        return
+    text = clean(line.pieces[0].raw)[: line.prefix.length] + line.body
+    if text[:1] == "{" and (unpacked := unpack(text)):
+        yield from _from_json(unpacked, line.pieces[0])
+        return
+    prefix = peel(text)
+    if prefix.length != line.prefix.length:
+        moved = prefix.length - line.prefix.length
+        line.starts = [(start - moved, cleaned) for start, cleaned in line.starts]
+        line.body, line.prefix, line.stream = text[prefix.length :], prefix, prefix.stream or line.stream
+    yield line
+
+
+def _restore_figures(lines: list[Line]) -> None:
+    """Undo the peeling of a number that only looks like the label of a rank, as few as there are."""
+    labelled = [line for line in lines if line.prefix.rank and line.prefix.length == len(line.prefix.rank) + 2]
+    if len(labelled) < _FEWEST_LABELS:
+        for line in labelled:
+            line.body, line.prefix, line.stream = f"{line.prefix.rank}: {line.body}", NO_PREFIX, ""
+            line.starts = [(0, 0)]
+
+
 def _mark_help(lines: Iterable[Line]) -> None:
     """Mark a command's help text: from its usage line to the next prompt or logged line."""
     inside = False
@@ -127,6 +155,16 @@ def _newest_first(lines: list[Line]) -> bool:
     steps = [(a > b) - (a < b) for a, b in itertools.pairwise(times) if len(a) == len(b)]
     falling, rising = steps.count(1), steps.count(-1)
     return falling >= 3 and falling > 4 * rising
+
+
+def _turned(lines: list[Line]) -> list[Line]:
+    """Put the records of a log in reverse order; the lines of one record stay as they are."""
+    records: list[list[Line]] = []
+    for line in lines:
+        if line.prefix.time or not records:
+            records.append([])
+        records[-1].append(line)
+    return [line for record in reversed(records) for line in record]
 
 
 def _from_json(unpacked: Unpacked, piece: Piece) -> Iterator[Line]:
@@ -172,10 +210,11 @@ def build_log(name: str, pieces: Iterable[Piece], *, complete: bool, notes: list
         notes: what was odd about the input so far.
     """
     lines = list(read_lines(pieces))
+    _restore_figures(lines)
     give_rest_to_speaker(lines)
-    lines = mend(unwrap(lines, wrap_width(lines)))
+    lines = [part for line in mend(unwrap(lines, wrap_width(lines))) for part in _read_again(line)]
     if _newest_first(lines):
-        lines.reverse()
+        lines = _turned(lines)
         notes = [*notes, "the log is printed newest first; it was read from its end"]
     for order, line in enumerate(lines):
         line.order = order

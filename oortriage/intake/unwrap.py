@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from oortriage.intake.breaks import Break, kind_of_break
+from oortriage.intake.clean import clean
 from oortriage.intake.line import Line
 
 #: Widths at which terminals wrap; a run of equally long lines outside of it is no terminal.
@@ -23,6 +24,7 @@ _TABLE_END = re.compile(r"[|+│┃┐┘╮╯]$|([-=_*#~^])\1$")
 #: What begins a line and does not go on with one.
 _BEGINS = re.compile(r"Traceback \(|  File ")
 _RAISED = re.compile(r"(?:\w+\.)*(?:[A-Z]\w*(?:Error|Exception)|OutOfResources): ")
+_IN_NAME = re.compile(r"[A-Za-z.]$")
 #: Lines on either side among which a wrapped one must be the longest.
 _NEIGHBOURS = 8
 
@@ -82,18 +84,18 @@ def mend(lines: Sequence[Line]) -> list[Line]:
     paragraph of a terminal's if a word or a number is cut at one of its breaks. Where nothing can
     be told of a run, others of its length tell, if no line of the log is longer.
     """
-    runs = [(run, Counter(_kind(lines, index) for index in run)) for run in _runs(lines)]
+    runs = list(_runs(lines))
     longest = max(map(width_of, lines), default=0)
     total: Counter[Break] = Counter()
     for run, kinds in runs:
         short = longest - width_of(lines[run[0]])
-        total[Break.CUT] += kinds[Break.CUT] if not short else 0
-        total[Break.SPACE] += kinds[Break.SPACE] if short < _ROOM_FOR_A_WORD and short != 1 else 0
+        if not short or (kinds[Break.SPACE] and 1 < short < _ROOM_FOR_A_WORD):
+            total += kinds
     cut: set[int] = set()
     for run, kinds in runs:
         alike = width_of(lines[run[0]]) == longest and not kinds[Break.SPACE] and _is_cut(total)
-        if (alike or _is_cut(kinds)) and _longest_nearby(lines, run):
-            cut.update(index for index in run if _kind(lines, index) is not Break.SPACE)
+        if (alike or kinds[Break.CUT]) and _longest_nearby(lines, run):
+            cut.update(run)
     return _joined(lines, cut) if cut else list(lines)
 
 
@@ -103,7 +105,9 @@ def _kind(lines: Sequence[Line], index: int) -> Break:
 
 def _between(line: Line, below: Line) -> Break:
     kind = kind_of_break(line.body, below.body)
-    return Break.SPACE if kind is Break.UNKNOWN and _RAISED.match(below.body) else kind
+    if _RAISED.match(below.body) and (kind is Break.UNKNOWN or not _IN_NAME.search(line.body, len(line.body) - 1)):
+        return Break.SPACE
+    return kind
 
 
 def _is_cut(kinds: Counter[Break]) -> bool:
@@ -127,39 +131,41 @@ def give_rest_to_speaker(lines: Sequence[Line]) -> None:
 
 
 def width_of(line: Line) -> int:
-    """Say how wide a line was in the terminal, its prefix included."""
-    return len(line.body) + line.prefix.length
+    """Say how wide the last row of a line was in the terminal, where codes that lost their escape show."""
+    raw = line.pieces[-1].raw
+    return len(raw) if "\x1b" not in raw and "&" not in raw else len(line.body) + line.prefix.length
 
 
-def _runs(lines: Sequence[Line]) -> Iterator[range]:
-    """Yield runs of lines of one length, each of which the next one may continue."""
-    first = 0
+def _runs(lines: Sequence[Line]) -> Iterator[tuple[range, Counter[Break]]]:
+    """Yield runs of lines of one length that may each go on in the next, and what their breaks are.
+
+    A break that stands for a space is a run of its own.
+    """
+    first, width, kinds = 0, 0, Counter[Break]()
     for index, (line, below) in enumerate(pairwise(lines)):
-        if index >= first and _may_go_on(line, below):
-            last = index
-            while last + 2 < len(lines) and width_of(lines[last + 1]) == width_of(line):
-                if not _may_go_on(lines[last + 1], lines[last + 2]):
-                    break
-                last += 1
-            yield range(index, last + 1)
-            first = last + 1
+        this = width_of(line)
+        kind = _between(line, below) if _NARROWEST <= this <= _WIDEST and _may_go_on(line, below) else None
+        if kinds and (this != width or kind is None or Break.SPACE in kinds or kind is Break.SPACE):
+            yield range(first, index), kinds
+            kinds = Counter()
+        if kind:
+            first = first if kinds else index
+            width = this
+            kinds[kind] += 1
+    if kinds:
+        yield range(first, len(lines) - 1), kinds
 
 
 def _may_go_on(line: Line, below: Line) -> bool:
-    return (
-        _NARROWEST <= width_of(line) <= _WIDEST
-        and below.body[:1].strip() != ""
-        and _may_be_wrapped(line)
-        and line.pieces[-1] is not below.pieces[0]
-        and _continues(line, below)
-    )
+    return below.body[:2].strip() != "" and _may_be_wrapped(line) and _continues(line, below)
 
 
 def _longest_nearby(lines: Sequence[Line], run: range) -> bool:
     """Tell whether no line round a run is longer; behind a prefix only its own process counts."""
     width, stream = width_of(lines[run[0]]), lines[run[0] + 1].prefix.stream
     around = lines[max(0, run[0] - _NEIGHBOURS) : run[-1] + 2 + _NEIGHBOURS]
-    return all(width_of(line) <= width for line in around if not stream or line.stream == stream)
+    rows = (piece.raw for line in around if not stream or line.stream == stream for piece in line.pieces)
+    return all(len(raw) <= width or len(clean(raw)) <= width for raw in rows)
 
 
 def _joined(lines: Sequence[Line], cut: set[int]) -> list[Line]:
@@ -192,9 +198,13 @@ def _alike(line: Line, below: Line) -> bool:
 
 
 def _continues(first: Line, line: Line) -> bool:
+    if first.pieces[-1] is line.pieces[0]:
+        return False  # two parts of one row
     if _BEGINS.match(line.body) or _alike(first, line):
         return False
     if not line.prefix.length:
+        return True
+    if line.prefix.time and line.prefix == first.prefix:
         return True
     same_speaker = line.prefix.stream == first.prefix.stream
     return same_speaker and (not line.prefix.level or line.prefix.place == first.prefix.place != "")

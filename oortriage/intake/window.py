@@ -35,8 +35,6 @@ NOISE_FACT = 64
 NOISE_EVENT = 4096
 #: Facts are single lines; they are kept with a margin of this many bytes.
 FACT_MARGIN = 512
-#: Lower case, and line breaks as spaces: a message may be broken inside an anchor, between two words.
-_FOLD = bytes.maketrans(bytes(range(65, 91)) + b"\r\n", bytes(range(97, 123)) + b"  ")
 
 
 class Stretch(msgspec.Struct, frozen=True):
@@ -76,7 +74,7 @@ class Gate:
         """Return ``(anchor, start, is_event)`` for every occurrence in order of its end."""
         return [
             (self._literals[index], start, self._literals[index] in self._events)
-            for index, start, _ in self._automaton.find_matches_as_indexes(data.translate(_FOLD), overlapping=True)
+            for index, start, _ in self._automaton.find_matches_as_indexes(_folded(data), overlapping=True)
         ]
 
     def without(self, anchors: set[bytes]) -> Gate:
@@ -89,6 +87,15 @@ class Gate:
                 tuple(literal for literal in kept if literal not in events),
             )
         )
+
+
+def _folded(data: bytes) -> bytes:
+    """Lower case, and line breaks as spaces: a message may be broken inside an anchor, between two words.
+
+    These are faster than one ``translate``.
+    """
+    lower = data.lower().replace(b"\n", b" ")
+    return lower.replace(b"\r", b" ") if b"\r" in lower else lower
 
 
 def keep(chunks: Iterator[bytes], gate: Gate, *, whole: int = WHOLE) -> list[Stretch]:
@@ -150,24 +157,22 @@ def _keep_large(chunks: Iterator[bytes], gate: Gate) -> list[Stretch]:
         if noise := pools.noise():
             gate = gate.without(noise)
         wanted += [(base + len(carry), high, late) for high, late in unfinished]
-        for low, high, late in _merged(wanted, base, base + len(buffer)):
-            line, column = _locate(buffer, low - base, carry_at)
-            pools.add(Stretch(low, line, column, buffer[low - base : high - base]), late=late)
+        ranges = list(_merged(wanted, base, base + len(buffer)))
+        cut = max(0, len(buffer) - BEFORE)
+        places = _places(buffer, carry_at, {low - base for low, _, _ in ranges} | {len(carry), cut})
+        for low, high, late in ranges:
+            pools.add(Stretch(low, *places[low - base], buffer[low - base : high - base]), late=late)
         end = base + len(buffer)
         unfinished = sorted({(high, late) for _, high, late in wanted if high > end})[-2:]
-        here = _locate(buffer, len(carry), carry_at)
-        tail.append((offset, here[0], here[1], chunk))
+        tail.append((offset, *places[len(carry)], chunk))
         tail_size += len(chunk)
         while tail_size - len(tail[0][3]) >= EDGE:
             tail_size -= len(tail.popleft()[3])
         offset += len(chunk)
-        cut = max(0, len(buffer) - BEFORE)
-        line, column = _locate(buffer, cut, carry_at)
-        carry, carry_at = buffer[cut:], (base + cut, line, column)
+        carry, carry_at = buffer[cut:], (base + cut, *places[cut])
     last = b"".join(piece for _, _, _, piece in tail)
     skip = max(0, len(last) - EDGE)
-    line, column = _locate(last, skip, (tail[0][0], tail[0][1], tail[0][2]))
-    pools.edges.append(Stretch(tail[0][0] + skip, line, column, last[skip:]))
+    pools.edges.append(Stretch(tail[0][0] + skip, *_places(last, tail[0][:3], {skip})[skip], last[skip:]))
     return pools.joined()
 
 
@@ -209,13 +214,21 @@ def _merged(wanted: list[tuple[int, int, bool]], low: int, high: int) -> Iterato
         yield current
 
 
-def _locate(buffer: bytes, index: int, origin: tuple[int, int, int]) -> tuple[int, int]:
-    """Line and column of ``buffer[index]``, given those of ``buffer[0]``."""
+def _places(buffer: bytes, origin: tuple[int, int, int], indexes: set[int]) -> dict[int, tuple[int, int]]:
+    """Line and column of some bytes, given those of ``buffer[0]``; each newline is counted once."""
     _, line, column = origin
-    newlines = buffer.count(b"\n", 0, index)
-    if newlines == 0:
-        return line, column + index
-    return line + newlines, index - buffer.rfind(b"\n", 0, index) - 1
+    places = {}
+    done = 0
+    for index in sorted(indexes):
+        newlines = buffer.count(b"\n", done, index)
+        if newlines:
+            line += newlines
+            column = index - buffer.rfind(b"\n", done, index) - 1
+        else:
+            column += index - done
+        places[index] = line, column
+        done = index
+    return places
 
 
 class _Pools:

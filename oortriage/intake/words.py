@@ -42,15 +42,15 @@ information init initial initialization initialize initialized initializing inne
 instance instead insufficient int internal internalerror into invalid is issue issues it items its itself jax jaxlib
 jaxruntimeerror jit job jobs join joined json just kb keep keeps kept kernel kernels keys keyword kib kill killed
 killer kind kinds know known kv kwargs labels lack language large larger last later latest launch launched launcher
-launching layer layers leads leak least left len length lengths less let level lib library like limit limits line
-linear lines list lists little llama llm load loading local localhost lock log logs long longer longest look loop
-loops loss lost lot low lower lowest made main make makes malloc mamba managed management manager managers manual many
-maps mask match matched matmul max maximum may mb means measure mem memory memoryerror message messages method metrics
-mib might minimum minutes misc missing mixed mma mmap mode model models modes module modules moe more most move moved
-mps much multimodal multiple multiproc multiprocessing must name names native nccl near need needed needs never new
-next no node nodes non none nor normal not note notes nothing now null num numba number numcudadevices nvidia nvrm
-object occupied occurred of off offload offset offsets old older on once one only oom open operation operations
-operator option optional options or order ordinal org original oserror other others otherwise our out outer
+launching layer layers leads leak least left len length lengths less let level lib library like limit limitation
+limits line linear lines list lists little llama llm load loading local localhost lock log logs long longer longest
+look loop loops loss lost lot low lower lowest made main make makes malloc mamba managed management manager managers
+manual many maps mask match matched matmul max maximum may mb means measure mem memory memoryerror message messages
+method metrics mib might minimum minutes misc missing mixed mma mmap mode model models modes module modules moe more
+most move moved mps much multimodal multiple multiproc multiprocessing must name names native nccl near need needed
+needs never new next no node nodes non none nor normal not note notes nothing now null num numba number numcudadevices
+nvidia nvrm object occupied occurred of off offload offset offsets old older on once one only oom open operation
+operations operator option optional options or order ordinal org original oserror other others otherwise our out outer
 outofmemory outofmemoryerror outofresources outside over overall overhead override own pack package packages page
 pages pairs parallel param parameter parameters params parse parsed part particular pass passed past path paths pci
 peer pending per performance permanent phase physical pick pid pieces pinned place places plan plans please pod point
