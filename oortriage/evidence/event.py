@@ -19,7 +19,7 @@ LAST_RESORT = "general"
 _ERROR_LEVELS = frozenset({"E", "F", "ERROR", "FATAL", "CRITICAL", "EXCEPTION"})
 _ERROR_WORD = re.compile(
     r"\berrors?\b|\bfatal\b|\babort|\bfail(?:ed|ure|s)?\b|\bpanic|\bterminat|\bexception\b|\bcannot\b|\bunable\b|"
-    r"could not|\bcrash|Error\b",
+    r"could not|\bcrash|Error\b|\bwhat\(\):",
     re.IGNORECASE,
 )
 _TAKES_OUT = {"benign": 2, "recovered": 1}
@@ -63,23 +63,25 @@ def find_events(log: Log, matcher: Matcher) -> list[Event]:
 
 def _without_guesses(events: list[Event]) -> list[Event]:
     """Drop last-resort matches where a rule knows the line, and where the line is no error."""
-    known = {
-        order
-        for event in events
-        if event.rule.is_event and event.rule.software != LAST_RESORT
-        for order in range(event.first_order, event.last_order + 1)
-    }
+    known: set[int] = set()
+    wrapped: set[int] = set()
+    for event in events:
+        if event.rule.is_event and event.rule.software != LAST_RESORT:
+            (wrapped if event.rule.role == "wrapper" else known).update(_lines_of(event))
     kept: list[Event] = []
-    guessed: set[int] = set()
-    # A guess that names a resource stands before one that does not.
+    # A guess that names a resource stands before one that does not, and a wrapper hides only the latter.
     for event in sorted(events, key=lambda event: event.rule.role == "wrapper"):
-        lines = set(range(event.first_order, event.last_order + 1))
         if event.rule.software == LAST_RESORT:
-            if lines & (known | guessed) or not _is_error(event.line):
+            taken = known | wrapped if event.rule.role == "wrapper" else known
+            if taken.intersection(_lines_of(event)) or not _is_error(event.line):
                 continue
-            guessed |= lines
+            known.update(_lines_of(event))
         kept.append(event)
     return sorted(kept, key=lambda event: (event.order, event.offset))
+
+
+def _lines_of(event: Event) -> range:
+    return range(event.first_order, event.last_order + 1)
 
 
 def _is_error(line: Line) -> bool:
