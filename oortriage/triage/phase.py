@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import get_args
 
 from oortriage.evidence.event import Event
 from oortriage.intake.line import Kind
@@ -189,17 +190,4 @@ def _from_frames(raised: Raised) -> Phase:
 
 
 def _as_phase(text: str) -> Phase:
-    known: tuple[Phase, ...] = (
-        "load",
-        "profile",
-        "kv_init",
-        "graph_capture",
-        "warmup",
-        "prefill",
-        "decode",
-        "training_forward",
-        "training_backward",
-        "optimizer",
-        "compile",
-    )
-    return next((phase for phase in known if phase == text), "unknown")
+    return next((phase for phase in get_args(Phase) if phase == text), "unknown")
