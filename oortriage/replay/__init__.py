@@ -1,0 +1,1 @@
+"""Reproduce, experiment, fit: a kernel recipe compiled over a grid of settings."""
