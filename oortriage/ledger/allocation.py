@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -57,11 +57,23 @@ class Ledger(msgspec.Struct, frozen=True):
 
     @property
     def by_role(self) -> dict[Role, int]:
-        """Bytes a role holds at most, each byte counted once within its role."""
-        roles: dict[Role, list[Buffer]] = {}
-        for buffer in self.buffers:
-            roles.setdefault(buffer.role, []).append(buffer)
-        return {role: covered(buffers) for role, buffers in roles.items()}
+        """Bytes by role, each byte counted once: scratch that reuses an operand's space adds nothing.
+
+        The sum is the total less :attr:`gaps`.
+        """
+        sums: dict[Role, int] = {}
+        before: list[Buffer] = []
+        for role in get_args(Role):
+            own = [buffer for buffer in self.buffers if buffer.role == role]
+            if own:
+                sums[role] = covered([*before, *own]) - covered(before)
+                before += own
+        return sums
+
+    @property
+    def gaps(self) -> int:
+        """Bytes of the total in which no buffer stands: alignment, and the :attr:`residual`."""
+        return self.total_bytes - covered(self.buffers)
 
 
 def covered(buffers: Iterable[Buffer]) -> int:

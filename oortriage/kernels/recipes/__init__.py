@@ -1,0 +1,1 @@
+"""One file a family of kernels; each offers ``RECIPES``."""

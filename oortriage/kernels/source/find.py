@@ -1,0 +1,41 @@
+"""Chooses a source: the user's folder, the installed package when it is the log's release, else the wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from oortriage.kernels.source._interface import Source, SourceError, SourceSpec
+from oortriage.kernels.source.folder import FolderSource, folder_spec, installed_spec
+from oortriage.kernels.source.wheel import WheelSource, wheel_spec
+
+
+def find_source(library: str, version: str, folder: Path | None = None) -> SourceSpec:
+    """Find a library's source.
+
+    Args:
+        library: the distribution: ``vllm``.
+        version: the release; empty for whatever is installed.
+        folder: where the user says it is.
+
+    Raises:
+        SourceError: none of the three is there.
+    """
+    if folder:
+        return folder_spec(library, folder, version)
+    installed = installed_spec(library)
+    if installed and version in ("", installed.version):
+        return installed
+    if not version:
+        raise SourceError(f"which {library}? Name the release (--{library} X.Y.Z) or its folder (--source PATH)")
+    try:
+        return wheel_spec(library, version)
+    except SourceError as problem:
+        raise SourceError(
+            f"no source of {library} {version}: {problem}. Give its folder (--source PATH), install that release, or "
+            "let the package index be reached"
+        ) from problem
+
+
+def open_source(spec: SourceSpec) -> Source:
+    """Open a source that was found."""
+    return WheelSource(spec) if spec.kind == "wheel" else FolderSource(spec)

@@ -1,0 +1,158 @@
+"""A source in a package index: single files of a wheel, read by HTTP range and kept in the cache.
+
+Forty kilobytes of a 430 MB wheel are enough. Every file is checked against the wheel's own record.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from oortriage.cache import cache_folder
+from oortriage.kernels.source._interface import SourceError, SourceSpec
+
+_EXTRA = "reading a wheel needs `pip install 'oortriage[source]'`"
+#: Any wheel of a release holds the same Python files; this one is the commonest.
+_PREFERRED = ("none-any", "x86_64", "aarch64")
+
+
+class WheelSource:
+    """Files of one wheel, each fetched when first asked for."""
+
+    def __init__(self, spec: SourceSpec) -> None:
+        """Open a wheel; nothing is read before a file is asked for."""
+        self.version, self._spec = spec.version, spec
+        self._folder = cache_folder() / "wheels" / f"{spec.library}-{spec.version}-{(spec.digest or _short(spec.location))[:16]}"
+
+    @cached_property
+    def _zip(self) -> Any:
+        try:
+            from remotezip import RemoteZip
+        except ImportError as problem:
+            raise SourceError(_EXTRA) from problem
+        try:
+            return RemoteZip(self._spec.location, timeout=60)
+        except Exception as problem:  # remotezip hands on whatever requests and zipfile raise
+            raise SourceError(f"{self._spec.location}: cannot be read: {problem}") from problem
+
+    @cached_property
+    def _record(self) -> dict[str, str]:
+        """Map paths to ``sha256=...`` as the wheel's RECORD states them; kept beside the files."""
+        kept = self._folder / "RECORD"
+        if kept.is_file():
+            text = kept.read_text(encoding="utf-8")
+        else:
+            name = next((one for one in self._zip.namelist() if one.endswith(".dist-info/RECORD")), "")
+            if not name:
+                raise SourceError(f"{self._spec.location}: the wheel has no record of its files")
+            text = self._read(name).decode("utf-8", "replace")
+            _keep(kept, text.encode())
+        return {row[0]: row[1] for row in csv.reader(io.StringIO(text)) if len(row) >= 2}
+
+    def _read(self, path: str) -> bytes:
+        try:
+            data: bytes = self._zip.read(path)
+        except SourceError:
+            raise
+        except Exception as problem:  # as above
+            raise SourceError(f"{self._spec.location}: {path} cannot be read: {problem}") from problem
+        return data
+
+    def has(self, path: str) -> bool:
+        """Tell whether the wheel holds a file."""
+        return path in self._record
+
+    def fetch(self, path: str) -> Path:
+        """Return a checked local copy."""
+        local = self._folder / path
+        stated = self._record.get(path, "")
+        if local.is_file() and _matches(local.read_bytes(), stated):
+            return local
+        data = self._read(path)
+        if not _matches(data, stated):
+            raise SourceError(f"{path} of {self._spec.library} {self._spec.version} is not what the wheel's record says")
+        return _keep(local, data)
+
+
+def wheel_spec(library: str, version: str) -> SourceSpec:
+    """Find a release's wheel in the user's package index.
+
+    Raises:
+        SourceError: there is no such wheel, or no way to the index.
+    """
+    kept = cache_folder() / "wheels" / f"{library}-{version}.url"
+    if kept.is_file():
+        url, _, digest = kept.read_text(encoding="utf-8").partition(" ")
+        return SourceSpec(library, version, "wheel", url, digest)
+    try:
+        from pypi_simple import PyPISimple
+    except ImportError as problem:
+        raise SourceError(_EXTRA) from problem
+    try:
+        with PyPISimple(**_index()) as client:
+            packages = client.get_project_page(library, timeout=30).packages
+    except Exception as problem:  # pypi-simple hands on whatever requests raises
+        raise SourceError(f"the package index has no {library}, or cannot be reached: {problem}") from problem
+    wheels = [one for one in packages if one.version == version and one.package_type == "wheel"]
+    if not wheels:
+        versions = sorted({one.version for one in packages if one.version}, key=_order)
+        raise SourceError(f"the package index has no wheel of {library} {version}; newest: {', '.join(versions[-5:])}")
+    wheel = min(wheels, key=lambda one: next((i for i, tag in enumerate(_PREFERRED) if tag in one.filename), 9))
+    digest = wheel.digests.get("sha256", "")
+    _keep(kept, f"{wheel.url} {digest}".encode())
+    return SourceSpec(library, version, "wheel", wheel.url, digest)
+
+
+def _index() -> dict[str, str]:
+    """Return the index that the user's pip uses, as a keyword for the client; none for the default."""
+    if url := os.environ.get("PIP_INDEX_URL"):
+        return {"endpoint": url}
+    asked = subprocess.run(  # noqa: S603 (our own interpreter, fixed arguments)
+        [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    url = asked.stdout.strip()
+    return {"endpoint": url} if asked.returncode == 0 and url else {}
+
+
+def _matches(data: bytes, stated: str) -> bool:
+    """Compare with a record's ``sha256=`` entry (base64, without padding)."""
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    return stated == f"sha256={digest}"
+
+
+def _keep(path: Path, data: bytes) -> Path:
+    """Write a file whole or not at all: another process may be reading or writing the same.
+
+    Raises:
+        SourceError: the cache cannot be written; source that a compiler reads must be a file.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(temporary).replace(path)
+    except OSError as problem:
+        raise SourceError(f"{path}: cannot be written: {problem.strerror or problem}") from problem
+    return path
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))

@@ -1,0 +1,156 @@
+"""The child process: compiles the cells of a job on the virtual GPU, one line of JSON an outcome.
+
+Started as ``python -m oortriage.replay.worker`` with the job on standard input. A crash of the
+compiler ends this process alone. What a library prints on import goes to standard error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import msgspec
+
+from oortriage.errors import OortriageError
+from oortriage.gpu.virtual.session import Launch, Session
+from oortriage.kernels._interface import Library, Recipe
+from oortriage.replay.job import Cell, Failure, Job, Kernel, Outcome, Registers
+
+
+def main() -> None:
+    """Read the job, write an outcome a cell, and leave without the interpreter's long goodbye."""
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever imported modules print must not end up among the results
+    job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
+    if job.memory_bytes:
+        _limit_memory(job.memory_bytes)
+    try:
+        _work(job, out)
+    except OortriageError as problem:
+        _put(out, Outcome(-1, failure=Failure("environment", str(problem))))
+    except MemoryError:
+        _put(out, Outcome(-1, failure=Failure("memory", "the compiler needs more memory than it may have")))
+    out.flush()
+    sys.stderr.flush()
+    os._exit(0)  # Triton's bindings report leaked objects at exit, thousands of lines of them
+
+
+def _work(job: Job, out: BinaryIO) -> None:
+    from oortriage.gpu.virtual.adapter import without_torch
+    from oortriage.gpu.virtual.adapter import version as triton_version
+
+    version = triton_version()
+    recipe, library = _open(job)
+    with contextlib.ExitStack() as stack:
+        if recipe.needs_torch:
+            stack.enter_context(_torch(job))
+        else:
+            without_torch()
+        for index, cell in enumerate(job.cells):
+            outcome = _cell(job, recipe, library, cell)
+            _put(out, msgspec.structs.replace(outcome, cell=index, triton=version))
+
+
+def _open(job: Job) -> tuple[Recipe, Any]:
+    from oortriage.kernels.libraries import open_library
+    from oortriage.kernels.registry import find_recipe
+    from oortriage.kernels.user_kernel import is_user_kernel, user_recipe
+
+    recipe = user_recipe(job.kernel) if is_user_kernel(job.kernel) else find_recipe(job.kernel)
+    return recipe, open_library(recipe.library, job.source, job.card)
+
+
+@contextlib.contextmanager
+def _torch(job: Job) -> Iterator[None]:
+    from oortriage.gpu.virtual.adapter import UnsupportedTritonError
+
+    try:
+        import torch  # noqa: F401
+    except ImportError as problem:
+        raise UnsupportedTritonError(
+            f"{job.kernel} is called through its Python wrapper, which works on torch tensors: "
+            "`pip install 'oortriage[torch]'` (a CPU build is enough), or use --kernel reference.attention"
+        ) from problem
+    from oortriage.gpu.virtual.torch_face import torch_sees
+
+    with torch_sees(job.card):
+        yield
+
+
+def _cell(job: Job, recipe: Recipe, library: Library, cell: Cell) -> Outcome:
+    session = Session(job.card, cell.overrides)
+    failure = None
+    try:
+        with session.run():
+            recipe.call(library, cell.shape)
+    except MemoryError:
+        raise
+    except OortriageError as problem:
+        failure = Failure("environment", str(problem))
+    except Exception as problem:  # noqa: BLE001 (a kernel may raise anything; it becomes the outcome)
+        print(traceback.format_exc(), file=sys.stderr)
+        failure = Failure("does_not_compile", _reason(problem))
+    kernels = [] if failure else [_kernel(job, launch) for launch in _once(session.launches)]
+    return Outcome(
+        -1,
+        kernels=tuple(kernels),
+        failure=failure,
+        files=dict(getattr(library, "files", {})),
+        stand_ins=tuple(sorted(getattr(library, "noted", ()))),
+        unused=tuple(sorted(set(cell.overrides) - session.taken)),
+    )
+
+
+def _once(launches: list[Launch]) -> list[Launch]:
+    """Drop repeated launches of the same kernel with the same settings; one made in earnest stays."""
+    kept: dict[tuple[str, str], Launch] = {}
+    for launch in launches:
+        key = (launch.kernel, str(launch.settings))
+        if key not in kept or kept[key].tuning:
+            kept[key] = launch
+    return list(kept.values())
+
+
+def _kernel(job: Job, launch: Launch) -> Kernel:
+    from oortriage.gpu.virtual.module_text import read_ledger
+    from oortriage.gpu.virtual.registers import assemble
+
+    allocation = launch.allocation
+    warps = int(allocation.metadata.get("num_warps") or 4)
+    return Kernel(
+        name=launch.kernel,
+        settings=launch.settings,
+        required_bytes=allocation.shared_bytes,
+        tensor_memory_columns=allocation.tensor_memory_columns,
+        threads=warps * job.card.target.warp_size,
+        ledger=read_ledger(allocation.text, allocation.shared_bytes, allocation.measure),
+        tuning=launch.tuning,
+        registers=Registers(**assemble(launch.source, job.card.target, launch.options)) if job.registers else None,
+    )
+
+
+def _reason(problem: Exception) -> str:
+    """Say in one line what the compiler said; Triton's own errors end with the line that matters."""
+    lines = [line for line in str(problem).strip().splitlines() if line.strip()]
+    kind = type(problem).__name__
+    return f"{kind}: {lines[0].strip() if lines else ''}" + (f" ... {lines[-1].strip()}" if len(lines) > 1 else "")
+
+
+def _limit_memory(size: int) -> None:
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def _put(out: BinaryIO, outcome: Outcome) -> None:
+    out.write(msgspec.json.encode(outcome) + b"\n")
+    out.flush()
+
+
+if __name__ == "__main__":
+    main()
