@@ -56,8 +56,9 @@ class Recipe(msgspec.Struct, frozen=True):
         needs_torch: whether the wrapper works on torch tensors.
         call: launches it; runs in the child, on the virtual GPU.
         files: endings of source paths that a traceback shows; a log with one leads here as well.
+        real: patterns (of the whole dotted name) of the library's modules that must be the real files,
+            beside those its library always has.
         since: first library version the recipe knows, and ``until`` the last; empty for no bound.
-        main: the kernel whose figure counts when several are launched; empty for the largest.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Recipe(msgspec.Struct, frozen=True):
     levers: dict[str, str] = {}
     vary: dict[str, tuple[int, ...]] = {}
     needs_torch: bool = True
+    real: tuple[str, ...] = ()
     since: str = ""
     until: str = ""
 
@@ -97,7 +99,11 @@ def _converted(parameter: Parameter, value: Any) -> Any:
     kind = type(parameter.default)
     try:
         if kind is bool:
-            converted: Any = value if isinstance(value, bool) else {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[str(value).lower()]
+            converted: Any = (
+                value
+                if isinstance(value, bool)
+                else {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[str(value).lower()]
+            )
         elif kind in (int, float):
             converted = kind(value)
         else:

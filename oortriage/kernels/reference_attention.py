@@ -6,10 +6,24 @@ import triton.language as tl
 
 @triton.jit
 def attention(
-    out, queries, keys, values, block_table, lengths, scale,
-    heads_per_group: tl.constexpr, row_stride, page_stride, slot_stride, table_stride,
-    BLOCK_M: tl.constexpr, TILE_SIZE: tl.constexpr, HEAD_SIZE: tl.constexpr, HEAD_PADDED: tl.constexpr,
-    PAGE: tl.constexpr, WINDOW: tl.constexpr,
+    out,
+    queries,
+    keys,
+    values,
+    block_table,
+    lengths,
+    scale,
+    heads_per_group: tl.constexpr,
+    row_stride,
+    page_stride,
+    slot_stride,
+    table_stride,
+    BLOCK_M: tl.constexpr,
+    TILE_SIZE: tl.constexpr,
+    HEAD_SIZE: tl.constexpr,
+    HEAD_PADDED: tl.constexpr,
+    PAGE: tl.constexpr,
+    WINDOW: tl.constexpr,
 ):
     sequence = tl.program_id(0)
     group = tl.program_id(1)
@@ -22,7 +36,7 @@ def attention(
     position = step * (BLOCK_M // heads_per_group) + rows // heads_per_group
     head = group * heads_per_group + rows % heads_per_group
     valid_row = position < length
-    q_offset = (sequence * row_stride + position[:, None] * row_stride + head[:, None] * HEAD_SIZE + dims[None, :])
+    q_offset = sequence * row_stride + position[:, None] * row_stride + head[:, None] * HEAD_SIZE + dims[None, :]
     Q = tl.load(queries + q_offset, mask=in_head[None, :] & valid_row[:, None], other=0.0)
     M = tl.full([BLOCK_M], float("-inf"), dtype=tl.float32)
     L = tl.full([BLOCK_M], 1.0, dtype=tl.float32)
@@ -30,7 +44,9 @@ def attention(
     for tile in range(0, tl.cdiv(length, TILE_SIZE)):
         key_position = tile * TILE_SIZE + slots
         in_range = key_position < length
-        page = tl.load(block_table + sequence * table_stride + key_position // PAGE, mask=in_range, other=0).to(tl.int64)
+        page = tl.load(block_table + sequence * table_stride + key_position // PAGE, mask=in_range, other=0).to(
+            tl.int64
+        )
         base = page * page_stride + (key_position % PAGE) * slot_stride + group * HEAD_SIZE
         K = tl.load(keys + base[None, :] + dims[:, None], mask=in_head[:, None] & in_range[None, :], other=0.0)
         V = tl.load(values + base[:, None] + dims[None, :], mask=in_head[None, :] & in_range[:, None], other=0.0)

@@ -14,7 +14,15 @@ from oortriage.kernels.mock import Pointer
 
 _REFERENCE = re.compile(r"(?P<file>.+\.py):(?P<function>[A-Za-z_]\w*)")
 _POINTER = re.compile(r"\*(?P<dtype>[a-z]\w*)")
-_DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "i8": "int8", "i32": "int32", "i64": "int64"}
+_DTYPES = {
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp32": "float32",
+    "fp64": "float64",
+    "i8": "int8",
+    "i32": "int32",
+    "i64": "int64",
+}
 
 
 def is_user_kernel(name: str) -> bool:
@@ -40,7 +48,9 @@ def user_recipe(reference: str) -> Recipe:
         if not hasattr(kernel, "arg_names") and not hasattr(getattr(kernel, "fn", None), "arg_names"):
             raise UsageError(f"{path}: {function} is no @triton.jit kernel in there")
         names = list(kernel.arg_names)
-        if unknown := [name for name in shape if name not in names and name not in ("num_warps", "num_stages", "num_ctas")]:
+        if unknown := [
+            name for name in shape if name not in names and name not in ("num_warps", "num_stages", "num_ctas")
+        ]:
             raise UsageError(f"{function} has no argument {', '.join(unknown)}; it has {', '.join(names)}")
         kernel[(1, 1, 1)](**{name: argument(text) for name, text in shape.items()})
 

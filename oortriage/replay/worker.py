@@ -61,7 +61,7 @@ def _open(job: Job) -> tuple[Recipe, Any]:
     from oortriage.kernels.user_kernel import is_user_kernel, user_recipe
 
     recipe = user_recipe(job.kernel) if is_user_kernel(job.kernel) else find_recipe(job.kernel)
-    return recipe, open_library(recipe.library, job.source, job.card)
+    return recipe, open_library(recipe, job.source, job.card)
 
 
 @contextlib.contextmanager

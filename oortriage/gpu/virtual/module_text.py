@@ -21,12 +21,16 @@ _OWNER = re.compile(
     re.MULTILINE,
 )
 _OPERATION = re.compile(r'^(?:(?P<results>%[\w$.#:, %]+?) = )?"?(?P<op>[a-z_]\w*\.[\w.]+)"?')
-_MEMORY = re.compile(r"-> !ttg\.memdesc<(?P<shape>(?:\d+x)*)(?P<element>[\w.<>:!]+?), (?P<rest>.*?mutable|.*?)>\s*(?:loc\(|$)")
+_MEMORY = re.compile(
+    r"-> !ttg\.memdesc<(?P<shape>(?:\d+x)*)(?P<element>[\w.<>:!]+?), (?P<rest>.*?mutable|.*?)>\s*(?:loc\(|$)"
+)
 _TENSOR = re.compile(r"tensor<(?P<shape>(?:\d+x)*)(?P<element>!?[\w.]+(?:<[^<>]*>)?)(?:, [^<>]*(?:<.*?>)?)?>")
 _LOCATION = re.compile(r" loc\((?P<where>(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)\s*$")
 _SIZE = re.compile(r"allocation\.size = (\d+)")
 _ATTRIBUTE = re.compile(r"(?:, )?\ballocation\.(?:offset|size) = (?:\d+ : i32|\[[^\]]*\])")
-_SAME_VALUE = re.compile(r"%\S+ = (?:arith\.(?:extf|truncf|bitcast)|tt\.(?:fp_to_fp|trans)|ttg\.convert_layout) (%[\w$.]+)")
+_SAME_VALUE = re.compile(
+    r"%\S+ = (?:arith\.(?:extf|truncf|bitcast)|tt\.(?:fp_to_fp|trans)|ttg\.convert_layout) (%[\w$.]+)"
+)
 _HEAD = re.compile(r"^(?:#(?!loc)\S+ = .*|module .*\{)$", re.MULTILINE)
 _TAKES_TURNS = ("ttng.init_barrier", "ttng.inval_barrier", "ttng.wait_barrier")
 
@@ -127,7 +131,12 @@ def _buffer(owner: _Owner, size: int | None, offsets: list[int], total: int, mod
         plain = prod(shape) * _bits(element) // 8
         role: Role = "barrier" if _is_barrier(owner, module) else "operand"
         copies = 1
-        if role == "operand" and "mutable" in memory.group("rest") and len(shape) > 1 and "local_alloc %" not in owner.text:
+        if (
+            role == "operand"
+            and "mutable" in memory.group("rest")
+            and len(shape) > 1
+            and "local_alloc %" not in owner.text
+        ):
             role, copies, shape = "pipeline", shape[0], shape[1:]
         bytes_ = size if size is not None else plain
         exact, padding = size is not None or plain > 0, max(0, bytes_ - plain)
@@ -136,7 +145,9 @@ def _buffer(owner: _Owner, size: int | None, offsets: list[int], total: int, mod
         shape = tuple(int(one) for one in tensor.group("shape").split("x") if one) if tensor else ()
         element = tensor.group("element") if tensor else ""
         role, copies, padding, exact = "scratch", 1, 0, size is not None
-        bytes_ = size if size is not None else min([one for one in offsets if one > owner.offset] + [total]) - owner.offset
+        bytes_ = (
+            size if size is not None else min([one for one in offsets if one > owner.offset] + [total]) - owner.offset
+        )
     place = owner.place
     return Buffer(
         name=place.name or owner.op.rsplit(".", 1)[-1],

@@ -110,7 +110,9 @@ class Session:
         """Note a launch; an autotuner learns what does not fit, as on the card."""
         allocation = kernel.allocation
         settings = _settings(kernel.source, allocation)
-        launch = Launch(kernel.source.fn.__name__, settings, allocation, kernel.source, kernel.options, self._tuning > 0)
+        launch = Launch(
+            kernel.source.fn.__name__, settings, allocation, kernel.source, kernel.options, self._tuning > 0
+        )
         self.launches.append(launch)
         if self._tuning and allocation.shared_bytes > self.card.limit_bytes:
             from triton.runtime.errors import OutOfResources

@@ -76,8 +76,12 @@ RECIPES = (
         parameters=(
             Parameter("dtype", "float16", "element type of the model", fact="dtype"),
             Parameter("head_size", 128, "elements a head", tries=(64, 128, 256, 512), fact="head_size"),
-            Parameter("window", 0, "sliding window in tokens, 0 for full attention", tries=(0, 1024), fact="sliding_window"),
-            Parameter("phase", "prefill", "what the batch does", tries=("prefill", "decode"), choices=("prefill", "decode")),
+            Parameter(
+                "window", 0, "sliding window in tokens, 0 for full attention", tries=(0, 1024), fact="sliding_window"
+            ),
+            Parameter(
+                "phase", "prefill", "what the batch does", tries=("prefill", "decode"), choices=("prefill", "decode")
+            ),
             Parameter("block_size", 16, "tokens a page of the KV cache", tries=(16, 32), fact="block_size"),
             Parameter("q_per_kv", 2, "query heads that share a KV head", tries=(2, 32)),
             Parameter("kv_heads", 4, "KV heads on the card"),

@@ -31,7 +31,9 @@ class WheelSource:
     def __init__(self, spec: SourceSpec) -> None:
         """Open a wheel; nothing is read before a file is asked for."""
         self.version, self._spec = spec.version, spec
-        self._folder = cache_folder() / "wheels" / f"{spec.library}-{spec.version}-{(spec.digest or _short(spec.location))[:16]}"
+        self._folder = (
+            cache_folder() / "wheels" / f"{spec.library}-{spec.version}-{(spec.digest or _short(spec.location))[:16]}"
+        )
 
     @cached_property
     def _zip(self) -> Any:
@@ -79,7 +81,9 @@ class WheelSource:
             return local
         data = self._read(path)
         if not _matches(data, stated):
-            raise SourceError(f"{path} of {self._spec.library} {self._spec.version} is not what the wheel's record says")
+            raise SourceError(
+                f"{path} of {self._spec.library} {self._spec.version} is not what the wheel's record says"
+            )
         return _keep(local, data)
 
 

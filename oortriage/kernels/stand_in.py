@@ -60,12 +60,15 @@ class SourceLibrary:
         source: where its files are.
         real: predicate on a dotted module name: import the real file.
         faces: functions that fill the stand-in of a module: the few names whose value matters.
+        noted: collects the names that were asked of stand-ins.
     """
 
-    def __init__(self, name: str, source: Source, real: Callable[[str], bool], faces: dict[str, Face]) -> None:
+    def __init__(
+        self, name: str, source: Source, real: Callable[[str], bool], faces: dict[str, Face], noted: set[str]
+    ) -> None:
         """Install the finder; nothing is imported yet."""
         self.name, self.source, self.version = name, source, source.version
-        self.noted: set[str] = set()
+        self.noted = noted
         self.files: dict[str, str] = {}
         self._real, self._faces = real, faces
         sys.meta_path.insert(0, _Finder(self))

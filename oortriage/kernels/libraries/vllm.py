@@ -8,19 +8,16 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from oortriage.gpu.virtual.driver import Card
-from oortriage.kernels.library import Face, SourceLibrary, StandIn
+from oortriage.kernels.stand_in import Face, SourceLibrary, StandIn
 from oortriage.kernels.source import Source
 
-#: Kernel files, the tables and helpers they take constants from, and vLLM's own list of variables.
-_REAL = re.compile(
-    r"vllm\.(?:envs|scalar_type"
-    r"|(?:v1\.)?attention\.ops\..*"
-    r"|v1\.kv_cache_interface"
-    r"|lora\.ops(?:\..*)?"
-    r"|model_executor\.layers\.lightning_attn"
-    r"|model_executor\.layers\.mamba\.ops(?:\..*)?"
-    r"|model_executor\.layers\.fla\.ops(?:\..*)?"
-    r"|utils\.math_utils)"
+#: Files of vLLM that are real whatever the recipe; a recipe adds its own.
+_REAL = (
+    r"vllm\.envs",
+    r"vllm\.scalar_type",
+    r"vllm\.utils\.math_utils",
+    r"vllm\.(?:v1\.)?attention\.ops\..*",
+    r"vllm\.v1\.kv_cache_interface",
 )
 
 
@@ -114,8 +111,14 @@ class _Logger(logging.Logger):
     warning_once = debug_once = info_once
 
 
-def vllm_library(source: Source, card: Card) -> SourceLibrary:
-    """Make vLLM's kernel files importable in this process, for a card."""
+def library(source: Source, card: Card, real: tuple[str, ...]) -> SourceLibrary:
+    """Make vLLM's kernel files importable in this process, for a card.
+
+    Args:
+        source: its files.
+        card: what its platform answers for.
+        real: patterns of further modules whose files are to be imported.
+    """
     noted: set[str] = set()
 
     def triton_utils(module: ModuleType) -> None:
@@ -166,6 +169,5 @@ def vllm_library(source: Source, card: Card) -> SourceLibrary:
         "vllm.utils": utils,
         "vllm.utils.torch_utils": torch_utils,
     }
-    library = SourceLibrary("vllm", source, lambda name: bool(_REAL.fullmatch(name)), faces)
-    library.noted = noted
-    return library
+    pattern = re.compile("|".join((*_REAL, *real)))
+    return SourceLibrary("vllm", source, lambda name: bool(pattern.fullmatch(name)), faces, noted)
