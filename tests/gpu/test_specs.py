@@ -1,4 +1,4 @@
-"""Shared memory by architecture: the table against printed limits, and names as drivers print them."""
+"""The table of architectures against printed limits and itself, and names as drivers print them."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def test_the_table_has_the_limit_that_logs_print(name: str, limit: int) -> None:
     ("limit", "names"),
     [
         (101_376, {"8.6", "8.9", "12.0", "12.1"}),
-        (98_304, {"7.0"}),
+        (98_304, {"7.0", "7.2"}),
         (163_840, {"gfx950"}),
-        (232_448, {"9.0", "10.0", "10.3"}),
+        (232_448, {"9.0", "10.0", "10.3", "11.0"}),
         (166_913, set()),
     ],
 )
@@ -58,24 +58,98 @@ def test_64_kib_is_turing_and_amd_alike() -> None:
     assert vendors == {"nvidia", "amd"}
 
 
-@pytest.mark.parametrize("one", ARCHITECTURES, ids=lambda one: one.name)
+every = pytest.mark.parametrize("one", ARCHITECTURES, ids=lambda one: one.name)
+
+
+@every
 def test_every_figure_has_a_source_and_a_day(one: Architecture) -> None:
-    assert one.source.startswith(("https://", "NVIDIA CUDA C++ Programming Guide"))
-    assert dt.date.fromisoformat(one.checked)
+    fields = set(Architecture.__struct_fields__)
+    assert one.source.startswith("https://")
+    assert dt.date.fromisoformat(one.checked) >= dt.date(2026, 11, 30)
     assert one.vendor in {"nvidia", "amd"}
+    assert {figure for figure, _ in one.elsewhere} <= fields
+    assert len(dict(one.elsewhere)) == len(one.elsewhere)
+    for figure in fields:
+        assert one.source_of(figure).strip()
 
 
-@pytest.mark.parametrize("one", ARCHITECTURES, ids=lambda one: one.name)
+@every
+def test_a_figure_says_its_own_source_where_it_has_one(one: Architecture) -> None:
+    assert one.source_of("shared_unit") == dict(one.elsewhere)["shared_unit"]
+    assert one.source_of("vendor") == one.source
+
+
+@every
 def test_figures_are_consistent(one: Architecture) -> None:
-    assert one.shared_per_block % 1024 == 0
+    assert 0 < one.shared_static <= one.shared_per_block <= one.shared_per_multiprocessor
+    for size in (one.shared_static, one.shared_per_block, one.shared_per_multiprocessor):
+        assert size % 1024 == 0
+    # A block that asks for all it may have, and what the driver takes of it, must fit.
+    assert one.shared_per_block + one.shared_reserved <= one.shared_per_multiprocessor
+    assert (one.shared_per_block + one.shared_reserved) % one.shared_unit == 0
+    assert one.max_warps_per_multiprocessor * one.warp_size == one.max_threads_per_multiprocessor
+    assert one.max_threads_per_block <= one.max_threads_per_multiprocessor
+    assert one.max_warps_per_multiprocessor % one.partitions == 0
+    assert one.registers_per_multiprocessor % (one.partitions * one.warp_size) == 0
+    assert one.register_unit % one.warp_size == 0
     if one.vendor == "nvidia":
         # A static array may take 48 KiB on every NVIDIA architecture, newer ones opt in to more.
         assert one.shared_static == 49_152
-        assert one.shared_per_block >= one.shared_static
+        assert one.registers_per_block == one.registers_per_multiprocessor == 65_536
+        assert one.warp_size == 32
         assert re.fullmatch(r"\d{1,2}\.\d", one.name)
+        assert (one.shared_reserved == 1024) == (float(one.name) >= 8)
     else:
         assert one.shared_static == one.shared_per_block
+        assert one.registers_per_block is None
+        assert one.warp_size == (64 if one.generation.startswith("CDNA") else 32)
         assert re.fullmatch(r"gfx[0-9a-f]{3,4}", one.name)
+
+
+def test_every_architecture_asked_for_is_there() -> None:
+    nvidia = [one.name for one in ARCHITECTURES if one.vendor == "nvidia"]
+    assert nvidia == [
+        *("6.0", "6.1", "7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.9"),
+        *("9.0", "10.0", "10.3", "11.0", "12.0", "12.1"),
+    ]
+    amd = [one.name for one in ARCHITECTURES if one.vendor == "amd"]
+    assert amd == [
+        *("gfx908", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1031", "gfx1032"),
+        *("gfx1100", "gfx1101", "gfx1102", "gfx1150", "gfx1151", "gfx1200", "gfx1201"),
+    ]
+
+
+# Of the table in the CUDA programming guide, and of ROCm's and LLVM's: shared memory, threads and blocks of
+# one multiprocessor, registers of one.
+RESIDENT = [
+    ("6.1", 98_304, 2048, 32, 65_536),
+    ("7.0", 98_304, 2048, 32, 65_536),
+    ("7.5", 65_536, 1024, 16, 65_536),
+    ("8.0", 167_936, 2048, 32, 65_536),
+    ("8.6", 102_400, 1536, 16, 65_536),
+    ("8.9", 102_400, 1536, 24, 65_536),
+    ("9.0", 233_472, 2048, 32, 65_536),
+    ("11.0", 233_472, 1536, 24, 65_536),
+    ("12.0", 102_400, 1536, 24, 65_536),
+    ("gfx908", 65_536, 2560, 16, 65_536),
+    ("gfx942", 65_536, 2048, 16, 131_072),
+    ("gfx950", 163_840, 2048, 16, 131_072),
+    ("gfx1031", 131_072, 2048, 32, 131_072),
+    ("gfx1102", 131_072, 2048, 32, 131_072),
+    ("gfx1201", 131_072, 2048, 32, 196_608),
+]
+
+
+@pytest.mark.parametrize(("name", "shared", "threads", "blocks", "registers"), RESIDENT)
+def test_a_multiprocessor_has_what_the_makers_tables_say(
+    name: str, shared: int, threads: int, blocks: int, registers: int
+) -> None:
+    one = by_capability(name)
+    assert one
+    assert one.shared_per_multiprocessor == shared
+    assert one.max_threads_per_multiprocessor == threads
+    assert one.max_blocks_per_multiprocessor == blocks
+    assert one.registers_per_multiprocessor == registers
 
 
 def test_names_and_cards_are_unique() -> None:
@@ -137,6 +211,23 @@ CARDS = [
     ("AMD Radeon RX 6700 XT", "gfx1031"),
     ("AMD Radeon RX 7900 XTX", "gfx1100"),
     ("AMD Radeon AI PRO R9700", "gfx1201"),
+    # Names that hold a shorter one of another chip.
+    ("NVIDIA GeForce RTX 2050", "8.6"),
+    ("NVIDIA RTX 2000 Ada Generation", "8.9"),
+    ("NVIDIA RTX 4000 SFF Ada Generation", "8.9"),
+    ("NVIDIA RTX PRO 2000 Blackwell", "12.0"),
+    ("NVIDIA GeForce MX570", "8.6"),
+    ("Xavier", "7.2"),
+    ("NVIDIA Thor", "11.0"),
+    ("AMD Radeon RX 6800M", "gfx1031"),
+    ("AMD Radeon RX 6800S", "gfx1032"),
+    ("AMD Radeon RX 7700S", "gfx1102"),
+    ("AMD Radeon RX 7700 XT", "gfx1101"),
+    ("AMD Radeon PRO W7800", "gfx1100"),
+    ("AMD Radeon RX 9060 XT", "gfx1200"),
+    ("AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", "gfx1151"),
+    ("AMD Radeon 890M Graphics", "gfx1150"),
+    ("AMD Instinct MI100", "gfx908"),
 ]
 
 
@@ -149,7 +240,10 @@ def test_a_printed_card_has_its_architecture(card: str, name: str) -> None:
 
 @pytest.mark.parametrize(
     "card",
-    ["", "NVIDIA", "Tesla K80", "Quadro M6000", "NVIDIA A1000000", "RTX 30900", "Intel Arc A770"],
+    [
+        *("", "NVIDIA", "Tesla K80", "Quadro M6000", "NVIDIA A1000000", "RTX 30900", "Intel Arc A770"),
+        *("GeForce GTX TITAN X", "Quadro 6000", "AMD Radeon Graphics"),
+    ],
 )
 def test_an_unknown_card_has_none(card: str) -> None:
     assert by_card(card) is None
@@ -174,6 +268,10 @@ def test_every_card_of_the_table_is_found_under_its_own_architecture(card: str, 
         ("SM_90A", "9.0"),
         ("sm_121f", "12.1"),
         ("sm_100", "10.0"),
+        # Thor's number up to CUDA 12.9, and since.
+        ("sm_101a", "11.0"),
+        ("10.1", "11.0"),
+        ("sm_110", "11.0"),
         ("gfx942", "gfx942"),
         ("gfx90a", "gfx90a"),
         ("GFX90A", "gfx90a"),
