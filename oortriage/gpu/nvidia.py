@@ -2,10 +2,10 @@
 
 Most figures are those of NVIDIA's own table in libcu++; the allocation units are those of the occupancy
 calculator that comes with the CUDA Toolkit as a header. The table "technical specifications per compute
-capability" of the CUDA programming guide has the same figures where it has the capability. Where a public log prints the limit
-a card has, that log is named instead: it is the card's own word. Which card has which capability is
-NVIDIA's list (developer.nvidia.com/cuda-gpus and /cuda-legacy-gpus); names that list leaves out (export
-variants, MX, CMP, laptop parts) follow the chip they are made of.
+capability" of the CUDA programming guide has the same figures where it has the capability. Where a public
+log prints the limit a card has, that log is named instead: it is the card's own word. Which card has which
+capability is NVIDIA's list (developer.nvidia.com/cuda-gpus and /cuda-legacy-gpus); names that list leaves
+out (export variants, MX, CMP, laptop parts) follow the chip they are made of.
 """
 
 from __future__ import annotations
