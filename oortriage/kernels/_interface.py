@@ -41,6 +41,9 @@ class Library(Protocol):
             LookupError: it has none of them.
         """
 
+    def data(self, folder: str, *words: str) -> list[str]:
+        """Make the data files of a folder local whose names contain all words, and return their paths."""
+
 
 class Recipe(msgspec.Struct, frozen=True):
     """How to make one family of kernels launch.

@@ -49,7 +49,12 @@ class StandIn:
         return iter(())
 
     def __mro_entries__(self, _bases: Any) -> tuple[type, ...]:
-        return (object,)
+        return ()  # as a base class it adds nothing, and may stand beside others
+
+    def __or__(self, _other: Any) -> StandIn:  # annotations: Config | None
+        return self
+
+    __ror__ = __getitem__ = __or__
 
 
 class SourceLibrary:
@@ -80,6 +85,21 @@ class SourceLibrary:
                 return importlib.import_module(name)
         raise LookupError(f"{self.name} {self.version} has no {' or '.join(names)}")
 
+    def data(self, folder: str, *words: str) -> list[str]:
+        """Make data files local that a module opens beside itself: tuned configurations of a shape.
+
+        Args:
+            folder: their folder in the package: ``vllm/model_executor/layers/fused_moe/configs``.
+            words: what each file's name must contain.
+
+        Returns:
+            the paths in the package; empty when the source has none, and the module takes its default.
+        """
+        found = [path for path in self.source.names(folder) if all(word in path for word in words)]
+        for path in found:
+            self.files[path] = hashlib.sha256(self.source.fetch(path).read_bytes()).hexdigest()
+        return found
+
     def _file(self, name: str) -> str:
         base = name.replace(".", "/")
         return next((path for path in (f"{base}.py", f"{base}/__init__.py") if self.source.has(path)), "")
@@ -106,8 +126,12 @@ class SourceLibrary:
         def answer(attribute: str) -> Any:
             if attribute.startswith("__"):
                 raise AttributeError(attribute)
-            noted.add(f"{name}.{attribute}")
-            return StandIn(f"{name}.{attribute}", noted)
+            inner = f"{name}.{attribute}"
+            # ``from package import module`` asks here first; what has a file or a face is imported then.
+            if inner in self._faces or (self._real(inner) and self._file(inner)):
+                return importlib.import_module(inner)
+            noted.add(inner)
+            return StandIn(inner, noted)
 
         module.__path__ = []
         module.__getattr__ = answer  # type: ignore[method-assign]

@@ -21,6 +21,10 @@ class NoLibrary:
         """Have nothing to import."""
         raise LookupError(" or ".join(names))
 
+    def data(self, _folder: str, *_words: str) -> list[str]:
+        """Have no files."""
+        return []
+
 
 def open_library(recipe: Recipe, spec: SourceSpec | None, card: Card) -> Any:
     """Make a recipe's library importable, as far as its kernel files need it.

@@ -40,6 +40,9 @@ class Source(Protocol):
     def has(self, path: str) -> bool:
         """Tell whether the package holds a file: ``vllm/envs.py``."""
 
+    def names(self, folder: str) -> list[str]:
+        """Return the paths of the files of a folder of the package, not of folders within."""
+
     def fetch(self, path: str) -> Path:
         """Return a local file of this content.
 

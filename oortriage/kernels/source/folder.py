@@ -20,6 +20,11 @@ class FolderSource:
         """Tell whether the file is there."""
         return (self._root / path).is_file()
 
+    def names(self, folder: str) -> list[str]:
+        """List a folder."""
+        here = self._root / folder
+        return sorted(f"{folder}/{one.name}" for one in here.iterdir() if one.is_file()) if here.is_dir() else []
+
     def fetch(self, path: str) -> Path:
         """Return the file itself."""
         return self._root / path

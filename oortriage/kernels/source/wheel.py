@@ -73,6 +73,10 @@ class WheelSource:
         """Tell whether the wheel holds a file."""
         return path in self._record
 
+    def names(self, folder: str) -> list[str]:
+        """List a folder, as the wheel's record has it."""
+        return sorted(path for path in self._record if path.rpartition("/")[0] == folder)
+
     def fetch(self, path: str) -> Path:
         """Return a checked local copy."""
         local = self._folder / path
