@@ -44,7 +44,7 @@ def user_recipe(reference: str) -> Recipe:
         raise UsageError(f"{path}: there is no such file")
 
     def call(_library: Library, shape: Shape) -> None:
-        kernel = getattr(_load(path), function, None)
+        kernel: Any = getattr(_load(path), function, None)
         if not hasattr(kernel, "arg_names") and not hasattr(getattr(kernel, "fn", None), "arg_names"):
             raise UsageError(f"{path}: {function} is no @triton.jit kernel in there")
         names = list(kernel.arg_names)

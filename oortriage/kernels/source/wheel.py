@@ -106,7 +106,7 @@ def wheel_spec(library: str, version: str) -> SourceSpec:
     except ImportError as problem:
         raise SourceError(_EXTRA) from problem
     try:
-        with PyPISimple(**_index()) as client:
+        with PyPISimple(_index()) as client:
             packages = client.get_project_page(library, timeout=30).packages
     except Exception as problem:  # pypi-simple hands on whatever requests raises
         raise SourceError(f"the package index has no {library}, or cannot be reached: {problem}") from problem
@@ -120,10 +120,10 @@ def wheel_spec(library: str, version: str) -> SourceSpec:
     return SourceSpec(library, version, "wheel", wheel.url, digest)
 
 
-def _index() -> dict[str, str]:
-    """Return the index that the user's pip uses, as a keyword for the client; none for the default."""
+def _index() -> str:
+    """Return the package index that the user's pip uses."""
     if url := os.environ.get("PIP_INDEX_URL"):
-        return {"endpoint": url}
+        return url
     asked = subprocess.run(  # noqa: S603 (our own interpreter, fixed arguments)
         [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
         capture_output=True,
@@ -131,8 +131,7 @@ def _index() -> dict[str, str]:
         check=False,
         timeout=60,
     )
-    url = asked.stdout.strip()
-    return {"endpoint": url} if asked.returncode == 0 and url else {}
+    return asked.stdout.strip() or "https://pypi.org/simple/"
 
 
 def _matches(data: bytes, stated: str) -> bool:

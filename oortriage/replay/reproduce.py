@@ -1,0 +1,218 @@
+"""The failing kernel, compiled again: its figure, its ledger, and whether it is the figure the log prints."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, Literal
+
+import msgspec
+
+from oortriage.gpu.occupancy import Occupancy, occupancy
+from oortriage.ledger.allocation import Buffer, Ledger
+from oortriage.replay.cells import Compilation, Progress, compile_cells
+from oortriage.replay.child import CELL_SECONDS
+from oortriage.replay.job import Cell, Failure, Kernel, Outcome, Registers
+from oortriage.replay.selection import Selection
+
+SCHEMA_VERSION = 1
+#: Most settings that are tried for one printed figure.
+MOST_TRIED = 64
+
+Verdict = Literal["reproduced", "reproduced_with_other_settings", "not_reproduced", "computed", "failed"]
+
+
+class Match(msgspec.Struct, frozen=True):
+    """Settings that were tried, and the figure they give (bytes)."""
+
+    settings: dict[str, Any]
+    required_bytes: int
+    kernel: str = ""
+
+
+class Reproduction(msgspec.Struct, frozen=True):
+    """What compiling the kernel gave. All sizes in bytes.
+
+    ``verdict``: ``reproduced`` is the printed figure to the byte, with what the log, the flags and the
+    recipe's defaults say; ``computed`` means that there was no printed figure to hold it against.
+    ``exact_settings`` are all settings tried that give the printed figure, ``nearest`` those that come
+    closest. ``residual_bytes`` is what no buffer accounts for.
+    """
+
+    schema_version: int
+    verdict: Verdict
+    kernel: str
+    function: str
+    target: str
+    gpu: str
+    triton: str
+    source: str
+    settings: dict[str, Any]
+    constants: dict[str, Any]
+    required_bytes: int | None
+    limit_bytes: int
+    limit_from: str
+    fits: bool | None
+    over_bytes: int | None
+    printed_bytes: int | None
+    buffers: list[Buffer] = []
+    by_role: dict[str, int] = {}
+    gap_bytes: int = 0
+    residual_bytes: int = 0
+    threads: int = 0
+    tensor_memory_columns: int = 0
+    registers: Registers | None = None
+    occupancy: Occupancy | None = None
+    others: list[Match] = []
+    exact_settings: list[Match] = []
+    nearest: list[Match] = []
+    origin: dict[str, str] = {}
+    assumptions: list[str] = []
+    notes: list[str] = []
+    failure: Failure | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0 reproduced or computed, 1 not reproduced, 3 could not be compiled."""
+        return {"not_reproduced": 1, "failed": 3}.get(self.verdict, 0)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The buffers with their total."""
+        return Ledger(tuple(self.buffers), self.required_bytes or 0)
+
+
+def reproduce(
+    chosen: Selection,
+    *,
+    registers: bool = False,
+    progress: Progress | None = None,
+    cell_seconds: float = CELL_SECONDS,
+    use_cache: bool = True,
+) -> Reproduction:
+    """Compile the selection and, where the log prints a figure, look for the settings that give it.
+
+    Raises:
+        OortriageError: nothing can be compiled at all.
+    """
+    cells = _cells(chosen)
+    what = Compilation(chosen.kernel, chosen.card, chosen.env, chosen.source, registers)
+    outcomes, notes = compile_cells(what, cells, progress=progress, cell_seconds=cell_seconds, use_cache=use_cache)
+    first = outcomes[0]
+    wanted = chosen.required_bytes
+    exact = [index for index, outcome in enumerate(outcomes) if wanted and _kernel(outcome, wanted)]
+    if wanted and not exact and (relaxed := _relaxed(chosen)):
+        # Last, what the log itself says is doubted, one thing at a time.
+        more, more_notes = compile_cells(what, relaxed, cell_seconds=cell_seconds, use_cache=use_cache)
+        cells, outcomes, notes = [*cells, *relaxed], [*outcomes, *more], [*notes, *more_notes]
+        exact = [index for index, outcome in enumerate(outcomes) if _kernel(outcome, wanted)]
+    best = exact[0] if exact else 0
+    verdict: Verdict
+    if not wanted:
+        verdict = "computed" if first.kernels else "failed"
+    elif exact:
+        verdict = "reproduced" if best == 0 else "reproduced_with_other_settings"
+    else:
+        verdict = "not_reproduced" if any(outcome.kernels for outcome in outcomes) else "failed"
+    matches = [_match(cell, outcome, wanted) for cell, outcome in zip(cells, outcomes, strict=True)]
+    figures = [match for match in matches if match]
+    return _result(chosen, cells[best], outcomes[best], verdict, notes, figures, [matches[i] for i in exact])
+
+
+def _cells(chosen: Selection) -> list[Cell]:
+    """Return the selection itself, then what else is possible where nobody says and a figure is to be met."""
+    cells = [Cell(chosen.shape, chosen.overrides)]
+    if not chosen.required_bytes:
+        return cells
+    open_ones = [one for one in chosen.recipe.parameters if one.tries and one.name not in chosen.origin]
+    names = [one.name for one in open_ones]
+    for values in product(*(one.tries for one in open_ones)):
+        cell = Cell({**chosen.shape, **dict(zip(names, values, strict=True))}, chosen.overrides)
+        if cell not in cells and len(cells) < MOST_TRIED:
+            cells.append(cell)
+    return cells
+
+
+def _relaxed(chosen: Selection) -> list[Cell]:
+    cells = []
+    dtypes = ("float16", "bfloat16", "float32")
+    for one in chosen.recipe.parameters:
+        tries = one.tries or (dtypes if one.name == "dtype" else ())
+        if one.name in chosen.relaxable:
+            cells += [
+                Cell({**chosen.shape, one.name: value}, chosen.overrides)
+                for value in tries
+                if value != chosen.shape[one.name]
+            ]
+    return cells
+
+
+def _kernel(outcome: Outcome, wanted: int) -> Kernel | None:
+    """Return the kernel of this figure; one that an autotuner only tried may be what was printed."""
+    return next((kernel for kernel in (*outcome.launched, *outcome.kernels) if kernel.required_bytes == wanted), None)
+
+
+def _match(cell: Cell, outcome: Outcome, wanted: int) -> Match | None:
+    kernel = _kernel(outcome, wanted) or outcome.largest
+    return Match({**cell.shape, **cell.overrides}, kernel.required_bytes, kernel.name) if kernel else None
+
+
+def _result(
+    chosen: Selection,
+    cell: Cell,
+    outcome: Outcome,
+    verdict: Verdict,
+    notes: list[str],
+    figures: list[Match],
+    exact: list[Match | None],
+) -> Reproduction:
+    wanted = chosen.required_bytes
+    kernel = (_kernel(outcome, wanted) if wanted else None) or outcome.largest
+    required = kernel.required_bytes if kernel else None
+    ledger = kernel.ledger if kernel else Ledger((), 0)
+    stand_ins = [f"stand-in used for {name}" for name in outcome.stand_ins]
+    unused = [f"no kernel launched here has {name}: it changed nothing" for name in outcome.unused]
+    return Reproduction(
+        schema_version=SCHEMA_VERSION,
+        verdict=verdict,
+        kernel=chosen.kernel,
+        function=kernel.name if kernel else "",
+        target=chosen.card.target.name,
+        gpu=chosen.card.name,
+        triton=outcome.triton or chosen.env.version,
+        source=str(chosen.source) if chosen.source else "built in" if not chosen.kernel.endswith(")") else "",
+        settings={**cell.shape, **cell.overrides},
+        constants=kernel.settings if kernel else {},
+        required_bytes=required,
+        limit_bytes=chosen.card.limit_bytes,
+        limit_from=chosen.limit_from,
+        fits=required <= chosen.card.limit_bytes if required is not None else None,
+        over_bytes=max(0, required - chosen.card.limit_bytes) if required is not None else None,
+        printed_bytes=wanted or None,
+        buffers=list(ledger.buffers),
+        by_role={str(role): size for role, size in ledger.by_role.items()},
+        gap_bytes=ledger.gaps,
+        residual_bytes=ledger.residual,
+        threads=kernel.threads if kernel else 0,
+        tensor_memory_columns=kernel.tensor_memory_columns if kernel else 0,
+        registers=kernel.registers if kernel else None,
+        occupancy=_occupancy(chosen, kernel),
+        others=[Match(one.settings, one.required_bytes, one.name) for one in outcome.launched if one is not kernel],
+        exact_settings=[match for match in exact if match],
+        nearest=sorted(figures, key=lambda one: abs(one.required_bytes - wanted))[:3] if wanted and not exact else [],
+        origin=chosen.origin,
+        assumptions=[*chosen.assumptions, *stand_ins],
+        notes=[*chosen.notes, *notes, *unused],
+        failure=outcome.failure,
+    )
+
+
+def _occupancy(chosen: Selection, kernel: Kernel | None) -> Occupancy | None:
+    """Say how many blocks a multiprocessor holds; only with the registers known is it the whole truth."""
+    if kernel is None or kernel.registers is None or kernel.required_bytes > chosen.architecture.shared_per_block:
+        return None
+    shared = kernel.required_bytes + kernel.registers.static_shared
+    if shared > chosen.architecture.shared_per_block or not kernel.registers.registers:
+        return None
+    return occupancy(
+        chosen.architecture, shared_bytes=shared, threads=kernel.threads, registers=kernel.registers.registers
+    )

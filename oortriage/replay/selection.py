@@ -1,0 +1,245 @@
+"""What is to be compiled: put together from the command line, a diagnosis and a model's config, in that order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from oortriage.errors import UsageError
+from oortriage.gpu.resolve import resolve, triton_target
+from oortriage.gpu.specs import Architecture, by_capability, by_card, by_limit
+from oortriage.gpu.virtual.adapter import Target
+from oortriage.gpu.virtual.driver import Card
+from oortriage.kernels._interface import Parameter, Recipe, Shape
+from oortriage.kernels.model_config import ModelConfig, read_model_config
+from oortriage.kernels.registry import all_recipes, find_recipe, recipes_for
+from oortriage.kernels.source import SourceSpec, find_source
+from oortriage.kernels.user_kernel import is_user_kernel, user_recipe
+from oortriage.replay.compiler_env import CompilerEnv, compiler_env, stated_triton
+from oortriage.triage.diagnosis import Diagnosis, StatedFact
+
+#: Types as logs and flags write them.
+_DTYPES = {"half": "float16", "fp16": "float16", "bf16": "bfloat16", "float": "float32", "fp32": "float32"}
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What the user says. ``settings`` are a recipe's parameters, ``overrides`` a kernel's constants."""
+
+    kernel: str = ""
+    gpu: str = ""
+    limit_bytes: int = 0
+    versions: dict[str, str] = {}
+    source: Path | None = None
+    config: Path | None = None
+    triton: str = ""
+    settings: dict[str, Any] = {}
+    overrides: dict[str, Any] = {}
+    required_bytes: int = 0
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """All that decides a compilation, and where each part comes from.
+
+    ``origin`` says who set a parameter (``--head-size``, ``log line 7``); what it lacks was assumed, and
+    ``assumptions`` says so. ``relaxable`` are parameters that only the log says, which may be tried
+    otherwise where its figure does not come out.
+    """
+
+    kernel: str
+    recipe: Recipe
+    architecture: Architecture
+    card: Card
+    limit_from: str
+    shape: Shape
+    overrides: dict[str, Any]
+    origin: dict[str, str]
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...]
+    env: CompilerEnv
+    source: SourceSpec | None
+    required_bytes: int
+    relaxable: tuple[str, ...] = ()
+
+
+def select(options: Options, diagnosis: Diagnosis | None = None) -> Selection:
+    """Decide what to compile.
+
+    Raises:
+        UsageError: the kernel, the GPU or the library's release is not told; the message says by which flag.
+        OortriageError: source or compiler are not to be had.
+    """
+    notes: list[str] = []
+    recipe, kernel = _recipe(options, diagnosis, notes)
+    architecture, name = _gpu(options, diagnosis)
+    limit, limit_from = _limit(options, diagnosis, architecture, notes)
+    given, origin = _given(options, diagnosis, recipe, notes)
+    shape: Shape
+    if is_user_kernel(kernel):
+        shape, assumed = dict(given), []
+    else:
+        shape, assumed = recipe.shape(given)
+    backend, arch, warp = triton_target(architecture)
+    return Selection(
+        kernel=kernel,
+        recipe=recipe,
+        architecture=architecture,
+        card=Card(Target(backend, arch, warp), limit, name, registers=architecture.registers_per_multiprocessor),
+        limit_from=limit_from,
+        shape=shape,
+        overrides={recipe.levers.get(key, key): value for key, value in options.overrides.items()},
+        origin=origin,
+        assumptions=tuple(f"assumed: {one}" for one in assumed),
+        notes=tuple(notes),
+        env=_compiler(options, diagnosis, notes),
+        source=_source(options, diagnosis, recipe),
+        required_bytes=options.required_bytes or _number(diagnosis, "required_bytes"),
+        relaxable=tuple(name for name, where in origin.items() if where.startswith("log")),
+    )
+
+
+def _recipe(options: Options, diagnosis: Diagnosis | None, notes: list[str]) -> tuple[Recipe, str]:
+    if options.kernel:
+        if is_user_kernel(options.kernel):
+            return user_recipe(options.kernel), options.kernel
+        recipe = find_recipe(options.kernel)
+        return recipe, recipe.name
+    if diagnosis is None:
+        raise UsageError(f"which kernel? Give a log, or --kernel: {', '.join(all_recipes())} or FILE.py:FUNCTION")
+    if diagnosis.resource != "shared_memory":
+        raise UsageError(
+            f"{diagnosis.file}: {diagnosis.resource} ran out or nothing did, no block's shared memory: there is no kernel to compile "
+            "(--kernel NAME chooses one all the same)"
+        )
+    name, file = _text(diagnosis, "kernel"), _text(diagnosis, "kernel_file")
+    found = recipes_for(name, [file] if file else [])
+    if not found:
+        named = f"kernel {name!r}" if name else "the kernel (the log does not name it)"
+        raise UsageError(f"no recipe for {named}; choose one with --kernel: {', '.join(all_recipes())} or FILE.py:FUNCTION")
+    if len(found) > 1 and not _told_apart(found, name, file):
+        notes.append(f"{name or file} may also be {', '.join(one.name for one in found[1:])}; {found[0].name} was taken")
+    return found[0], found[0].name
+
+
+def _told_apart(found: list[Recipe], name: str, file: str) -> bool:
+    by_both = [one for one in found if name in one.kernels and any(file.endswith(end) for end in one.files)]
+    return len(by_both) == 1
+
+
+def _gpu(options: Options, diagnosis: Diagnosis | None) -> tuple[Architecture, str]:
+    if options.gpu:
+        return resolve(options.gpu), options.gpu
+    name = _text(diagnosis, "gpu")
+    capability = _text(diagnosis, "compute_capability")
+    found = (by_capability(capability) if capability else None) or (by_card(name) if name else None)
+    if found:
+        return found, name or found.name
+    limit = _number(diagnosis, "limit_bytes")
+    possible = [one.name for one in by_limit(limit)] if limit else []
+    hint = f"; a limit of {limit:,} bytes is that of {', '.join(possible)}" if possible else ""
+    raise UsageError(f"which GPU? Say --gpu T4, --gpu sm_86 or --gpu gfx942{hint}")
+
+
+def _limit(
+    options: Options, diagnosis: Diagnosis | None, architecture: Architecture, notes: list[str]
+) -> tuple[int, str]:
+    """Take the limit: the user's, the log's, the table's. A log that contradicts the table wins, and it is said."""
+    if options.limit_bytes:
+        return options.limit_bytes, "--limit"
+    printed = _number(diagnosis, "limit_bytes")
+    table = architecture.shared_per_block
+    if printed and options.gpu and printed != table:
+        notes.append(f"the log prints a limit of {printed:,} bytes; --gpu {options.gpu} has {table:,}, which is used")
+        return table, "table"
+    if printed and printed != table:
+        notes.append(
+            f"the log prints a limit of {printed:,} bytes, the table has {table:,} for {architecture.name}; the log's is used"
+        )
+    return (printed, "log") if printed else (table, "table")
+
+
+def _given(
+    options: Options, diagnosis: Diagnosis | None, recipe: Recipe, notes: list[str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Collect the recipe's parameters from flags, log and config, and who said each."""
+    given: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+
+    def take(name: str, value: Any, where: str) -> None:
+        if value is not None and name not in given:
+            given[name], origin[name] = value, where
+
+    for name, value in options.settings.items():
+        take(name, _dtype(value) if name.endswith("dtype") else value, f"--{name.replace('_', '-')}")
+    known = {parameter.name: parameter for parameter in recipe.parameters}
+    for parameter in known.values():
+        if diagnosis and parameter.fact and (fact := diagnosis.facts.get(parameter.fact)):
+            value = _fact_value(parameter, fact)
+            take(parameter.name, value, f"log line {fact.line}")
+    if options.config:
+        config = read_model_config(options.config)
+        for name, value in _from_config(config, given).items():
+            if name in known:
+                take(name, value, options.config.name)
+        notes.extend(config.notes)
+    return given, origin
+
+
+def _from_config(config: ModelConfig, given: dict[str, Any]) -> dict[str, Any]:
+    """Choose the layer kind that the flags ask for, else the one with full attention."""
+    window = given.get("window")
+    wanted = [one for one in config.layers if window is None or bool(int(window)) == bool(one.window)]
+    layer = (wanted or list(config.layers))[0]
+    values: dict[str, Any] = {
+        "head_size": layer.head_size,
+        "window": layer.window,
+        "q_per_kv": layer.q_per_kv,
+        "kv_heads": layer.kv_heads,
+        "softcap": config.softcap or None,
+        "dtype": config.dtype or None,
+    }
+    return values
+
+
+def _fact_value(parameter: Parameter, fact: StatedFact) -> Any:
+    value = fact.value
+    if parameter.fact.endswith("dtype"):
+        value = _dtype(value)
+        return None if value == "auto" else value
+    if isinstance(parameter.default, int) and not isinstance(parameter.default, bool):
+        try:
+            return int(float(value))
+        except ValueError:
+            return None
+    return value
+
+
+def _dtype(value: Any) -> Any:
+    text = str(value).removeprefix("torch.")
+    return _DTYPES.get(text, text)
+
+
+def _compiler(options: Options, diagnosis: Diagnosis | None, notes: list[str]) -> CompilerEnv:
+    env = compiler_env(options.triton)
+    stated = stated_triton(_text(diagnosis, "triton_version"), _text(diagnosis, "torch_version"))
+    if stated and not options.triton and stated.split(".")[:2] != env.version.split(".")[:2]:
+        notes.append(f"the log is of Triton {stated}, compiled with {env.version}; `--triton {stated}` compiles with its own")
+    return env
+
+
+def _source(options: Options, diagnosis: Diagnosis | None, recipe: Recipe) -> SourceSpec | None:
+    if not recipe.library:
+        return None
+    short = recipe.library.split("-", maxsplit=1)[0]
+    version = options.versions.get(recipe.library) or _text(diagnosis, f"{short}_version")
+    return find_source(recipe.library, version, options.source)
+
+
+def _text(diagnosis: Diagnosis | None, name: str) -> str:
+    fact = diagnosis.facts.get(name) if diagnosis else None
+    return str(fact.value) if fact else ""
+
+
+def _number(diagnosis: Diagnosis | None, name: str) -> int:
+    return int(diagnosis.numbers.get(name, 0)) if diagnosis else 0
