@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
+import sys
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from oortriage.gpu.virtual.driver import Card
-from oortriage.kernels.stand_in import Face, SourceLibrary, StandIn
+from oortriage.kernels.libraries.literals import literal_constants
+from oortriage.kernels.libraries.vllm_operators import fill_custom_ops, install_operators
 from oortriage.kernels.source import Source
+from oortriage.kernels.stand_in import Face, SourceLibrary, StandIn
 
 #: Files of vLLM that are real whatever the recipe; a recipe adds its own.
 _REAL = (
@@ -54,6 +58,12 @@ class Platform:
     def is_cuda_alike(self) -> bool:
         """Tell whether it is one of the two."""
         return True
+
+    def is_other(self) -> bool:
+        """Tell whether it is something else than a GPU of the two: it never is."""
+        return False
+
+    is_xpu = is_cpu = is_tpu = is_hpu = is_neuron = is_zen_cpu = is_out_of_tree = is_unspecified = is_other
 
     def get_device_capability(self, device_id: int = 0) -> Capability:  # noqa: ARG002
         """Return the compute capability."""
@@ -111,6 +121,15 @@ class _Logger(logging.Logger):
     warning_once = debug_once = info_once
 
 
+def _without_packages(noted: set[str]) -> None:
+    """Stand in for packages that vLLM needs and kernels do not: names of checkpoint formats."""
+    for name in ("compressed_tensors", "compressed_tensors.quantization"):
+        module = ModuleType(name)
+        module.__getattr__ = StandIn(name, noted).__getattr__  # type: ignore[method-assign]
+        module.__path__ = []
+        sys.modules[name] = module
+
+
 def library(source: Source, card: Card, real: tuple[str, ...]) -> SourceLibrary:
     """Make vLLM's kernel files importable in this process, for a card.
 
@@ -126,18 +145,15 @@ def library(source: Source, card: Card, real: tuple[str, ...]) -> SourceLibrary:
         import triton.language as tl
 
         module.__dict__.update(HAS_TRITON=True, triton=triton, tl=tl)
-        try:
+        with contextlib.suppress(ImportError):
             from triton.language.target_info import current_target  # noqa: F401 (from 3.5; newer vLLM looks for it)
-        except ImportError:
-            pass
-        try:
+        with contextlib.suppress(ImportError):
             from triton.language.extra import libdevice
 
             module.__dict__["tldevice"] = libdevice
-        except ImportError:
-            pass
 
     def platforms(module: ModuleType) -> None:
+        install_operators(noted)  # vLLM loads its extension where it finds out its platform
         module.__dict__.update(current_platform=Platform(card, noted), CudaPlatform=type("CudaPlatform", (), {}))
 
     def logger(module: ModuleType) -> None:
@@ -148,6 +164,10 @@ def library(source: Source, card: Card, real: tuple[str, ...]) -> SourceLibrary:
             """Register nothing: the kernels are called as Python functions."""
 
         module.__dict__["direct_register_custom_op"] = direct_register_custom_op
+
+    def untuned(module: ModuleType) -> None:
+        # No configuration is forced and no batch-invariant mode is on: what holds unless a user asks for it.
+        module.__dict__.update(get_config=lambda: None, vllm_is_batch_invariant=lambda: False)
 
     def utils(module: ModuleType) -> None:
         def cdiv(a: int, b: int) -> int:
@@ -162,12 +182,22 @@ def library(source: Source, card: Card, real: tuple[str, ...]) -> SourceLibrary:
         torch_utils(module)
         module.__dict__.update(cdiv=cdiv, round_up=round_up, next_power_of_2=next_power_of_2)
 
+    def literals(module: ModuleType) -> None:
+        path = f"{module.__name__.replace('.', '/')}.py"
+        if source.has(path):
+            module.__dict__.update(literal_constants(source.fetch(path).read_text(encoding="utf-8")))
+
     faces: dict[str, Face] = {
         "vllm.triton_utils": triton_utils,
         "vllm.platforms": platforms,
         "vllm.logger": logger,
+        "vllm._custom_ops": lambda module: fill_custom_ops(module, card),
+        "vllm.model_executor.layers.fused_moe": untuned,
+        "vllm.model_executor.layers.batch_invariant": untuned,
+        "vllm.v1.attention.backends.utils": literals,  # PAD_SLOT_ID
         "vllm.utils": utils,
         "vllm.utils.torch_utils": torch_utils,
     }
+    _without_packages(noted)
     pattern = re.compile("|".join((*_REAL, *real)))
     return SourceLibrary("vllm", source, lambda name: bool(pattern.fullmatch(name)), faces, noted)
