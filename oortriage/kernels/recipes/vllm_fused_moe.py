@@ -7,6 +7,7 @@ from typing import Any
 
 from oortriage.errors import UsageError
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.libraries.vllm_tuned import fetch_tuned
 
 _FOLDER = "vllm.model_executor.layers.fused_moe"
 _QUANTISED = ("none", "fp8", "fp8_per_channel", "fp8_block", "int8", "int8_w8a16", "int4_w4a16")
@@ -18,7 +19,7 @@ def _call(library: Library, shape: Shape) -> None:
     module = library.module(f"{_FOLDER}.fused_moe")
     experts, intermediate = shape["experts"], shape["intermediate"]
     # The wrapper looks for a tuned configuration beside itself; the file must be there for it.
-    library.data(f"{_FOLDER.replace('.', '/')}/configs", f"/E={experts},N={intermediate},")
+    fetch_tuned(library, f"{_FOLDER.replace('.', '/')}/configs", f"E={experts},N={intermediate},")
     dtype = getattr(torch, shape["dtype"])
     tokens, top_k = shape["tokens"], shape["top_k"]
     # "meta" tensors have a shape, a type and strides but no memory, so that any model's size will do.
