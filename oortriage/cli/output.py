@@ -26,6 +26,23 @@ class FormatName(str, Enum):
     markdown = "markdown"
 
 
+class ReplayFormat(str, Enum):
+    """Formats of reproduce and fit."""
+
+    text = "text"
+    json = "json"
+    markdown = "markdown"
+
+
+class GridFormat(str, Enum):
+    """Formats of experiment."""
+
+    text = "text"
+    json = "json"
+    markdown = "markdown"
+    csv = "csv"
+
+
 class Color(str, Enum):
     """Settings of ``--color``."""
 

@@ -41,7 +41,7 @@ def attention(
     M = tl.full([BLOCK_M], float("-inf"), dtype=tl.float32)
     L = tl.full([BLOCK_M], 1.0, dtype=tl.float32)
     acc = tl.zeros([BLOCK_M, HEAD_PADDED], dtype=tl.float32)
-    for tile in range(0, tl.cdiv(length, TILE_SIZE)):
+    for tile in range(tl.cdiv(length, TILE_SIZE)):
         key_position = tile * TILE_SIZE + slots
         in_range = key_position < length
         page = tl.load(block_table + sequence * table_stride + key_position // PAGE, mask=in_range, other=0).to(

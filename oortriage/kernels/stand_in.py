@@ -75,6 +75,7 @@ class SourceLibrary:
         self.name, self.source, self.version = name, source, source.version
         self.noted = noted
         self.files: dict[str, str] = {}
+        self.local: dict[str, str] = {}
         self._real, self._faces = real, faces
         sys.meta_path.insert(0, _Finder(self))
 
@@ -97,7 +98,9 @@ class SourceLibrary:
         """
         found = [path for path in self.source.names(folder) if all(word in path for word in words)]
         for path in found:
-            self.files[path] = hashlib.sha256(self.source.fetch(path).read_bytes()).hexdigest()
+            local = self.source.fetch(path)
+            self.local[str(local)] = path
+            self.files[path] = hashlib.sha256(local.read_bytes()).hexdigest()
         return found
 
     def _file(self, name: str) -> str:
@@ -109,6 +112,7 @@ class SourceLibrary:
         path = self._file(name) if self._real(name) else ""
         if path:
             local = self.source.fetch(path)
+            self.local[str(local)] = path
             self.files[path] = hashlib.sha256(local.read_bytes()).hexdigest()
             return importlib.machinery.ModuleSpec(
                 name,

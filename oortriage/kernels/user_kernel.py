@@ -89,6 +89,6 @@ def _load(path: Path) -> Any:
         spec.loader.exec_module(module)
     except SyntaxError as problem:
         raise UsageError(f"{path}: not Python: {problem}") from problem
-    except Exception as problem:  # noqa: BLE001 (the user's module may raise anything)
+    except Exception as problem:
         raise UsageError(f"{path}: cannot be imported: {type(problem).__name__}: {problem}") from problem
     return module

@@ -96,7 +96,9 @@ def compile_cells(
         with ThreadPoolExecutor(count) as pool:
             for future in [pool.submit(work, share) for share in shares]:
                 future.result()
-    return [msgspec.structs.replace(found[index], cell=index) for index in range(len(cells))], store.notes if store else []
+    return [
+        msgspec.structs.replace(found[index], cell=index) for index in range(len(cells))
+    ], store.notes if store else []
 
 
 class _Store:

@@ -33,7 +33,12 @@ class ChildError(OortriageError):
 
 
 def run_job(
-    job: Job, env: CompilerEnv, done: Report, *, cell_seconds: float = CELL_SECONDS, start_seconds: float = START_SECONDS
+    job: Job,
+    env: CompilerEnv,
+    done: Report,
+    *,
+    cell_seconds: float = CELL_SECONDS,
+    start_seconds: float = START_SECONDS,
 ) -> None:
     """Compile a job's cells and hand on each outcome as it comes.
 
@@ -86,7 +91,7 @@ def _one_child(job: Job, env: CompilerEnv, cell_seconds: float, start_seconds: f
 
 
 def _start(env: CompilerEnv, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(  # noqa: S603 (our own interpreter and module)
+    return subprocess.Popen(
         [sys.executable, "-m", "oortriage.replay.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -134,7 +139,9 @@ def _ended(child: subprocess.Popen[bytes], errors: IO[bytes]) -> Outcome:
     last = said[-1].strip() if said else ""
     if code < 0:
         with contextlib.suppress(ValueError):
-            return _failed("crashed", f"the compiler crashed ({signal.Signals(-code).name}){': ' + last if last else ''}")
+            return _failed(
+                "crashed", f"the compiler crashed ({signal.Signals(-code).name}){': ' + last if last else ''}"
+            )
     return _failed("crashed", f"the compiler's process ended with {code}{': ' + last if last else ''}")
 
 

@@ -58,8 +58,8 @@ def compiler_env(version: str = "") -> CompilerEnv:
     if version in ("", installed):
         if not installed:
             raise CompilerMissingError(
-                "Triton is not installed: `pip install 'oortriage[triton]'` (Linux, no GPU needed), or `--triton 3.6.0` "
-                "to fetch one into the cache"
+                "Triton is not installed: `pip install 'oortriage[triton]'` (Linux, no GPU needed), "
+                "or `--triton 3.6.0` to fetch one into the cache"
             )
         return CompilerEnv(installed)
     if not re.fullmatch(r"\d+(\.\d+){1,2}(\.post\d+)?", version):
@@ -80,7 +80,17 @@ def _fetched(version: str) -> Path:
         raise CompilerMissingError(f"{folder.parent}: cannot be written: {problem.strerror or problem}") from problem
     try:
         done = subprocess.run(  # noqa: S603 (our own interpreter; the version was checked)
-            [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(temporary), f"triton=={version}"],
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--no-deps",
+                "--target",
+                str(temporary),
+                f"triton=={version}",
+            ],
             capture_output=True,
             text=True,
             check=False,

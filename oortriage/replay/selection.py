@@ -77,7 +77,7 @@ def select(options: Options, diagnosis: Diagnosis | None = None) -> Selection:
     given, origin = _given(options, diagnosis, recipe, notes)
     shape: Shape
     if is_user_kernel(kernel):
-        shape, assumed = dict(given), []
+        shape, assumed = dict(given), list[str]()
     else:
         shape, assumed = recipe.shape(given)
     backend, arch, warp = triton_target(architecture)
@@ -109,16 +109,20 @@ def _recipe(options: Options, diagnosis: Diagnosis | None, notes: list[str]) -> 
         raise UsageError(f"which kernel? Give a log, or --kernel: {', '.join(all_recipes())} or FILE.py:FUNCTION")
     if diagnosis.resource != "shared_memory":
         raise UsageError(
-            f"{diagnosis.file}: {diagnosis.resource} ran out or nothing did, no block's shared memory: there is no kernel to compile "
-            "(--kernel NAME chooses one all the same)"
+            f"{diagnosis.file}: the verdict is {diagnosis.resource}, not a block's shared memory: there is no kernel "
+            "to compile (--kernel NAME chooses one all the same)"
         )
     name, file = _text(diagnosis, "kernel"), _text(diagnosis, "kernel_file")
     found = recipes_for(name, [file] if file else [])
     if not found:
         named = f"kernel {name!r}" if name else "the kernel (the log does not name it)"
-        raise UsageError(f"no recipe for {named}; choose one with --kernel: {', '.join(all_recipes())} or FILE.py:FUNCTION")
+        raise UsageError(
+            f"no recipe for {named}; choose one with --kernel: {', '.join(all_recipes())} or FILE.py:FUNCTION"
+        )
     if len(found) > 1 and not _told_apart(found, name, file):
-        notes.append(f"{name or file} may also be {', '.join(one.name for one in found[1:])}; {found[0].name} was taken")
+        notes.append(
+            f"{name or file} may also be {', '.join(one.name for one in found[1:])}; {found[0].name} was taken"
+        )
     return found[0], found[0].name
 
 
@@ -154,7 +158,8 @@ def _limit(
         return table, "table"
     if printed and printed != table:
         notes.append(
-            f"the log prints a limit of {printed:,} bytes, the table has {table:,} for {architecture.name}; the log's is used"
+            f"the log prints a limit of {printed:,} bytes, the table has {table:,} for {architecture.name}; "
+            "the log's is used"
         )
     return (printed, "log") if printed else (table, "table")
 
@@ -224,7 +229,9 @@ def _compiler(options: Options, diagnosis: Diagnosis | None, notes: list[str]) -
     env = compiler_env(options.triton)
     stated = stated_triton(_text(diagnosis, "triton_version"), _text(diagnosis, "torch_version"))
     if stated and not options.triton and stated.split(".")[:2] != env.version.split(".")[:2]:
-        notes.append(f"the log is of Triton {stated}, compiled with {env.version}; `--triton {stated}` compiles with its own")
+        notes.append(
+            f"the log is of Triton {stated}, compiled with {env.version}; `--triton {stated}` compiles with its own"
+        )
     return env
 
 

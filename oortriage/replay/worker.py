@@ -40,8 +40,8 @@ def main() -> None:
 
 
 def _work(job: Job, out: BinaryIO) -> None:
-    from oortriage.gpu.virtual.adapter import without_torch
     from oortriage.gpu.virtual.adapter import version as triton_version
+    from oortriage.gpu.virtual.adapter import without_torch
 
     version = triton_version()
     recipe, library = _open(job)
@@ -92,9 +92,10 @@ def _cell(job: Job, recipe: Recipe, library: Library, cell: Cell) -> Outcome:
     except OortriageError as problem:
         failure = Failure("environment", str(problem))
     except Exception as problem:  # noqa: BLE001 (a kernel may raise anything; it becomes the outcome)
-        print(traceback.format_exc(), file=sys.stderr)
+        traceback.print_exc()
         failure = Failure("does_not_compile", _reason(problem))
-    kernels = [] if failure else [_kernel(job, launch) for launch in _once(session.launches)]
+    local: dict[str, str] = getattr(library, "local", {})
+    kernels = [] if failure else [_kernel(job, launch, local) for launch in _once(session.launches)]
     return Outcome(
         -1,
         kernels=tuple(kernels),
@@ -115,11 +116,14 @@ def _once(launches: list[Launch]) -> list[Launch]:
     return list(kept.values())
 
 
-def _kernel(job: Job, launch: Launch) -> Kernel:
+def _kernel(job: Job, launch: Launch, local: dict[str, str]) -> Kernel:
+    """Itemise a launch; ``local`` maps files as they lie on this machine to their path in the package."""
     from oortriage.gpu.virtual.module_text import read_ledger
     from oortriage.gpu.virtual.registers import assemble
 
     allocation = launch.allocation
+    ledger = read_ledger(allocation.text, allocation.shared_bytes, allocation.measure)
+    buffers = tuple(msgspec.structs.replace(one, file=local.get(one.file, one.file)) for one in ledger.buffers)
     warps = int(allocation.metadata.get("num_warps") or 4)
     return Kernel(
         name=launch.kernel,
@@ -127,7 +131,7 @@ def _kernel(job: Job, launch: Launch) -> Kernel:
         required_bytes=allocation.shared_bytes,
         tensor_memory_columns=allocation.tensor_memory_columns,
         threads=warps * job.card.target.warp_size,
-        ledger=read_ledger(allocation.text, allocation.shared_bytes, allocation.measure),
+        ledger=msgspec.structs.replace(ledger, buffers=buffers),
         tuning=launch.tuning,
         registers=Registers(**assemble(launch.source, job.card.target, launch.options)) if job.registers else None,
     )

@@ -75,6 +75,8 @@ def _with_root(log: Log, root: Root, event: Event, events: Sequence[Event], stat
         finding.prescriptions.clear()
         finding.missing.insert(0, "the message as the program printed it, with the lines round it")
     kernel = shared_memory.kernel_of(case) if rule.resource == "shared_memory" else ""
+    for fact in shared_memory.kernel_facts(case, kernel) if rule.resource == "shared_memory" else ():
+        facts.add(fact)
     return Diagnosis(
         schema_version=SCHEMA_VERSION,
         file=log.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from oortriage.evidence.fact import Fact
 from oortriage.evidence.values import format_bytes
 from oortriage.gpu import specs
 from oortriage.ledger.inverse_bill import ELEMENT_SIZES, Bill, attention_bills, padded
@@ -55,6 +56,19 @@ def kernel_of(case: Case) -> str:
             if _TRITON_FRAME.search(frame.file) and "<" not in caller.function:
                 return caller.function
     return case.facts.text("kernel")
+
+
+def kernel_facts(case: Case, kernel: str) -> list[Fact]:
+    """State which kernel it was, and the source file that launched it: what is needed to compile it again."""
+    facts = []
+    line = case.event.line.number
+    if kernel:
+        facts.append(Fact("kernel", kernel, case.log.name, line, 0.9, "traceback"))
+    if case.raised:
+        callers = [frame for frame in case.raised.frames if not _TRITON_FRAME.search(frame.file)]
+        if callers:
+            facts.append(Fact("kernel_file", callers[-1].file, case.log.name, line, 0.9, "traceback"))
+    return facts
 
 
 def _cause(case: Case, required: int, limit: int) -> str:

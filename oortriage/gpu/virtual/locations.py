@@ -15,6 +15,8 @@ _FILE = re.compile(r'^"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 _NAMED = re.compile(r'^"((?:[^"\\]|\\.)*)"\(')
 #: Deeper nesting than any inlining makes; a cycle would be a broken file.
 _DEPTH = 40
+#: A statement is quoted up to this many characters.
+_LONGEST = 160
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -101,9 +103,17 @@ def _split_list(text: str) -> list[str]:
 
 
 def source_line(file: str, line: int) -> str:
-    """Return a source line without its margins; empty when the file is not there."""
+    """Return the statement at a line, on one line; empty when the file is not there.
+
+    A location within a call that spans lines points at an argument, which alone says little.
+    """
     lines = _lines(file)
-    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+    if not 0 < line <= len(lines):
+        return ""
+    spans = [(first, last) for first, last, *_ in _assignments(file) if first <= line <= last]
+    first, last = min(spans, key=lambda span: span[1] - span[0], default=(line, line))
+    text = " ".join(part.strip() for part in lines[first - 1 : last])
+    return text.replace("( ", "(").replace(", )", ")")[:_LONGEST]
 
 
 def variable_at(file: str, line: int, column: int) -> str:

@@ -183,8 +183,7 @@ def _bits(element: str) -> int:
 
 def _head(module: str) -> str:
     """Return the layout aliases and the opening line of the module, for modules of one operation."""
-    lines = [line for line in _HEAD.findall(module)]
-    return "\n".join(re.sub(r",? ?\"?ttg\.shared\"? = \d+ : i32", "", line) for line in lines)
+    return "\n".join(re.sub(r",? ?\"?ttg\.shared\"? = \d+ : i32", "", line) for line in _HEAD.findall(module))
 
 
 def _alone(text: str, head: str) -> str:

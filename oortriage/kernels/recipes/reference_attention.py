@@ -1,4 +1,4 @@
-"""Our own attention kernel: needs neither torch nor a serving library, and its bill is that of vLLM's full attention."""
+"""Our own attention kernel: needs neither torch nor a library; its bill is that of vLLM's full attention."""
 
 from __future__ import annotations
 

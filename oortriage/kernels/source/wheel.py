@@ -10,6 +10,7 @@ import csv
 import hashlib
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -101,15 +102,7 @@ def wheel_spec(library: str, version: str) -> SourceSpec:
     if kept.is_file():
         url, _, digest = kept.read_text(encoding="utf-8").partition(" ")
         return SourceSpec(library, version, "wheel", url, digest)
-    try:
-        from pypi_simple import PyPISimple
-    except ImportError as problem:
-        raise SourceError(_EXTRA) from problem
-    try:
-        with PyPISimple(_index()) as client:
-            packages = client.get_project_page(library, timeout=30).packages
-    except Exception as problem:  # pypi-simple hands on whatever requests raises
-        raise SourceError(f"the package index has no {library}, or cannot be reached: {problem}") from problem
+    packages = _packages(library)
     wheels = [one for one in packages if one.version == version and one.package_type == "wheel"]
     if not wheels:
         versions = sorted({one.version for one in packages if one.version}, key=_order)
@@ -120,11 +113,38 @@ def wheel_spec(library: str, version: str) -> SourceSpec:
     return SourceSpec(library, version, "wheel", wheel.url, digest)
 
 
+def released_versions(library: str, since: str) -> list[str]:
+    """List the last patch of every minor release from ``since`` on, oldest first, without pre-releases.
+
+    Raises:
+        SourceError: no way to the index.
+    """
+    minors: dict[tuple[int, ...], str] = {}
+    for one in _packages(library):
+        version = one.version or ""
+        if one.package_type == "wheel" and re.fullmatch(r"[\d.]+", version) and _order(version) >= _order(since):
+            minor = _order(version)[:2]
+            minors[minor] = max(minors.get(minor, version), version, key=_order)
+    return [minors[minor] for minor in sorted(minors)]
+
+
+def _packages(library: str) -> list[Any]:
+    try:
+        from pypi_simple import PyPISimple
+    except ImportError as problem:
+        raise SourceError(_EXTRA) from problem
+    try:
+        with PyPISimple(_index()) as client:
+            return list(client.get_project_page(library, timeout=30).packages)
+    except Exception as problem:  # pypi-simple hands on whatever requests raises
+        raise SourceError(f"the package index has no {library}, or cannot be reached: {problem}") from problem
+
+
 def _index() -> str:
     """Return the package index that the user's pip uses."""
     if url := os.environ.get("PIP_INDEX_URL"):
         return url
-    asked = subprocess.run(  # noqa: S603 (our own interpreter, fixed arguments)
+    asked = subprocess.run(
         [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
         capture_output=True,
         text=True,
