@@ -13,9 +13,13 @@ _UNREADABLE = (OSError, UnicodeDecodeError, msgspec.DecodeError)
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a project may set. ``rules`` are folders, relative to the file that names them."""
+    """What a project may set. ``rules`` are folders, relative to the file that names them.
+
+    ``ledger``: compile a failing kernel again whenever a log is analyzed.
+    """
 
     rules: list[str] = []
+    ledger: bool = False
     exit_zero: bool = False
     folder: str = "."
 

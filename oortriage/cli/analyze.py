@@ -31,6 +31,9 @@ def analyze(
         list[Path] | None,
         typer.Option("--rules", help="A folder of your own rules; may be repeated."),
     ] = None,
+    ledger: Annotated[
+        bool, typer.Option("--ledger", help="Compile a failing kernel again (needs Triton, no GPU) and add its bill.")
+    ] = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="End with 0 also when a failure was found.")] = False,
 ) -> None:
     """Say what ran out in a crash log, with the line that proves it.
@@ -43,6 +46,7 @@ def analyze(
     """
     from oortriage.api import Analyzer, expand
     from oortriage.config import find_config
+    from oortriage.replay.compiled_bill import with_compiled_bill
 
     config = find_config()
     analyzer = Analyzer([*config.rule_folders, *(rules or [])])
@@ -54,7 +58,8 @@ def analyze(
     def diagnoses() -> Iterator[Diagnosis]:
         for path in paths:
             try:
-                yield analyzer.file(path, name="<stdin>" if str(path) == "-" else str(path))
+                diagnosis = analyzer.file(path, name="<stdin>" if str(path) == "-" else str(path))
+                yield with_compiled_bill(diagnosis) if ledger or config.ledger else diagnosis
             except InputError as problem:
                 failed.append(str(problem))
                 complain(problem)

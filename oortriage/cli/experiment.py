@@ -10,7 +10,7 @@ import typer
 from oortriage.cli import selectors
 from oortriage.cli.output import Color, GridFormat, Sink, style_for
 from oortriage.cli.progress import progress
-from oortriage.replay.selection import Options
+from oortriage.replay.options import Options
 from oortriage.triage.diagnosis import Diagnosis
 
 

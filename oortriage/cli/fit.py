@@ -40,7 +40,7 @@ def fit(
     from oortriage.errors import UsageError
     from oortriage.kernels.model_config import read_model_config
     from oortriage.replay import fit as replay
-    from oortriage.replay.selection import Options
+    from oortriage.replay.options import Options
     from oortriage.report.replay import fit_report
 
     config = read_model_config(model)

@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from oortriage.errors import InputError, UsageError
-from oortriage.replay.selection import Options
+from oortriage.replay.options import Options
 from oortriage.triage.diagnosis import Diagnosis
 
 Log = Annotated[

@@ -17,7 +17,8 @@ from oortriage.ledger.allocation import Ledger
 from oortriage.replay.cells import Compilation, compile_cells
 from oortriage.replay.child import CELL_SECONDS
 from oortriage.replay.job import Cell, Outcome
-from oortriage.replay.selection import Options, Selection, select
+from oortriage.replay.options import Options
+from oortriage.replay.selection import Selection, select
 
 SCHEMA_VERSION = 1
 #: NVIDIA cards compute with bfloat16 from this capability on; serving engines refuse it below.

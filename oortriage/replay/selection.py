@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,25 +17,11 @@ from oortriage.kernels.registry import all_recipes, find_recipe, recipes_for
 from oortriage.kernels.source import SourceSpec, find_source
 from oortriage.kernels.user_kernel import is_user_kernel, user_recipe
 from oortriage.replay.compiler_env import CompilerEnv, compiler_env, stated_triton
+from oortriage.replay.options import Options
 from oortriage.triage.diagnosis import Diagnosis, StatedFact
 
 #: Types as logs and flags write them.
 _DTYPES = {"half": "float16", "fp16": "float16", "bf16": "bfloat16", "float": "float32", "fp32": "float32"}
-
-
-class Options(msgspec.Struct, frozen=True):
-    """What the user says. ``settings`` are a recipe's parameters, ``overrides`` a kernel's constants."""
-
-    kernel: str = ""
-    gpu: str = ""
-    limit_bytes: int = 0
-    versions: dict[str, str] = {}
-    source: Path | None = None
-    config: Path | None = None
-    triton: str = ""
-    settings: dict[str, Any] = {}
-    overrides: dict[str, Any] = {}
-    required_bytes: int = 0
 
 
 class Selection(msgspec.Struct, frozen=True):

@@ -43,16 +43,11 @@ class Format:
         ]
         lines += ["| | |", "|---|---|"]
         lines += [f"| {label} | {markdown(text)} |" for label, text in rows if text]
-        if diagnosis.bill:
-            lines += [
-                "",
-                f"**Bill.** {markdown(diagnosis.bill.note)}",
-                "",
-                "| buffer | bytes |",
-                "|---|---:|",
-            ]
-            lines += [f"| {markdown(term.expression)} | {term.bytes:,} |" for term in diagnosis.bill.terms]
-            lines += [f"| sum | {diagnosis.bill.total_bytes:,} |"]
+        for title, bill in (("Bill", diagnosis.bill), ("Compiled bill", diagnosis.compiled_bill)):
+            if bill:
+                lines += ["", f"**{title}.** {markdown(bill.note)}", "", "| buffer | bytes |", "|---|---:|"]
+                lines += [f"| {markdown(term.expression)} | {term.bytes:,} |" for term in bill.terms]
+                lines += [f"| sum | {bill.total_bytes:,} |"]
         if diagnosis.ruled_out:
             lines += ["", "**Ruled out**", ""]
             lines += [

@@ -78,7 +78,8 @@ def _page(diagnosis: Diagnosis, width: int) -> RenderableType:
         ("figures", number_line(diagnosis)),
         ("seen", fact_line(diagnosis)),
         ("when", when_line(diagnosis)),
-        ("bill", bill_line(diagnosis)),
+        ("bill", bill_line(diagnosis.bill)),
+        ("compiled", bill_line(diagnosis.compiled_bill)),
         *((f"not {one.resource}", one.reason) for one in diagnosis.ruled_out[:_RULED_OUT]),
         (
             "masked by",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oortriage.evidence.values import format_bytes
 from oortriage.report.escape import shorten, visible
-from oortriage.triage.diagnosis import Diagnosis, Evidence, OtherFailure
+from oortriage.triage.diagnosis import BillView, Diagnosis, Evidence, OtherFailure
 
 RESOURCE_WORDS = {
     "shared_memory": "shared memory of one block (on the chip)",
@@ -91,9 +91,8 @@ def when_line(diagnosis: Diagnosis) -> str:
     return ", ".join(parts)
 
 
-def bill_line(diagnosis: Diagnosis) -> str:
-    """Write the bill as a sum, and whose word it is."""
-    bill = diagnosis.bill
+def bill_line(bill: BillView | None) -> str:
+    """Write a bill as a sum, and whose word it is."""
     if bill is None:
         return ""
     terms = " + ".join(term.expression for term in bill.terms)

@@ -137,6 +137,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     ruled_out: list[RuledOut] = []
     missing: list[str] = []
     bill: BillView | None = None
+    compiled_bill: BillView | None = None
     prescriptions: list[Prescription] = []
     will_not_help: list[WillNotHelp] = []
     others: list[OtherFailure] = []
