@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from oortriage.gpu.virtual.driver import Card
 from oortriage.kernels.libraries.literals import literal_constants
 from oortriage.kernels.libraries.vllm_operators import fill_custom_ops, install_operators
+from oortriage.kernels.libraries.vllm_rocm import fill_rocm
 from oortriage.kernels.source import Source
 from oortriage.kernels.stand_in import Face, SourceLibrary, StandIn
 
@@ -163,7 +164,13 @@ def library(source: Source, card: Card, real: tuple[str, ...]) -> SourceLibrary:
         def direct_register_custom_op(*_: Any, **__: Any) -> None:
             """Register nothing: the kernels are called as Python functions."""
 
-        module.__dict__["direct_register_custom_op"] = direct_register_custom_op
+        def async_tensor_h2d(data: Any, device: Any = None, dtype: Any = None, out: Any = None) -> Any:
+            import torch
+
+            made = torch.as_tensor(data, dtype=dtype, device=device)
+            return made if out is None else out.copy_(made)
+
+        module.__dict__.update(direct_register_custom_op=direct_register_custom_op, async_tensor_h2d=async_tensor_h2d)
 
     def untuned(module: ModuleType) -> None:
         # No configuration is forced and no batch-invariant mode is on: what holds unless a user asks for it.
@@ -190,6 +197,7 @@ def library(source: Source, card: Card, real: tuple[str, ...]) -> SourceLibrary:
     faces: dict[str, Face] = {
         "vllm.triton_utils": triton_utils,
         "vllm.platforms": platforms,
+        "vllm.platforms.rocm": lambda module: fill_rocm(module, card),
         "vllm.logger": logger,
         "vllm._custom_ops": lambda module: fill_custom_ops(module, card),
         "vllm.model_executor.layers.fused_moe": untuned,

@@ -1,4 +1,4 @@
-"""vLLM's Triton fused mixture of experts (0.9 to 0.33): both matrix products of an expert layer."""
+"""vLLM's Triton fused mixture of experts (0.7 to 0.33): both matrix products of an expert layer."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ RECIPES = (
         title="vLLM's Triton fused mixture of experts",
         call=_call,
         library="vllm",
-        since="0.9.0",
+        since="0.7.1",
         kernels=("fused_moe_kernel", "fused_moe_kernel_gptq_awq"),
         files=("fused_moe/fused_moe.py", "fused_moe/experts/triton_moe.py"),
         real=(
