@@ -22,7 +22,17 @@ from oortriage.replay.job import Cell, Job, Kernel, Outcome
 pytest.importorskip("triton")
 pytest.importorskip("torch")
 
-_LIMITS = {70: 98_304, 75: 65_536, 80: 166_912, 86: 101_376, 89: 101_376, 90: 232_448, 120: 101_376, 121: 101_376}
+_LIMITS = {
+    61: 49_152,
+    70: 98_304,
+    75: 65_536,
+    80: 166_912,
+    86: 101_376,
+    89: 101_376,
+    90: 232_448,
+    120: 101_376,
+    121: 101_376,
+}
 
 
 def nvidia(arch: int) -> Card:
