@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from oortriage.gpu.virtual.driver import Card
+from oortriage.kernels.libraries.sglang_operators import operator_faces
 from oortriage.kernels.source import Source
 from oortriage.kernels.stand_in import Face, SourceLibrary
 
@@ -66,6 +68,8 @@ def library(source: Source, card: Card, real: tuple[str, ...]) -> SourceLibrary:
         real: patterns of further modules whose files are to be imported.
     """
     noted: set[str] = set()
+    for name in ("info_once", "warning_once", "debug_once"):  # SGLang adds these to every logger when it starts
+        setattr(logging.Logger, name, lambda *_a, **_k: None)
 
     def utils(module: ModuleType) -> None:
         module.__dict__.update(_platform(card))
@@ -83,6 +87,10 @@ def library(source: Source, card: Card, real: tuple[str, ...]) -> SourceLibrary:
         "sglang.srt.utils": utils,
         "sglang.srt.utils.common": utils,
         "sglang.srt.server_args": server_args,
+        **operator_faces(card),
     }
+    # SGLang's compiled operators are packages of their own, and up to 0.4.6 some were vLLM's.
+    for outside in ("sgl_kernel", "vllm"):
+        SourceLibrary(outside, source, lambda _name: False, faces, noted)
     pattern = re.compile("|".join((*_REAL, *real)))
     return SourceLibrary("sglang", source, lambda name: bool(pattern.fullmatch(name)), faces, noted)
