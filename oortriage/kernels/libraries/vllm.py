@@ -202,7 +202,8 @@ def library(source: Source, card: Card, real: tuple[str, ...]) -> SourceLibrary:
         "vllm._custom_ops": lambda module: fill_custom_ops(module, card),
         "vllm.model_executor.layers.fused_moe": untuned,
         "vllm.model_executor.layers.batch_invariant": untuned,
-        "vllm.v1.attention.backends.utils": literals,  # PAD_SLOT_ID
+        "vllm.attention.backends.utils": literals,  # PAD_SLOT_ID
+        "vllm.v1.attention.backends.utils": literals,
         "vllm.utils": utils,
         "vllm.utils.torch_utils": torch_utils,
     }
