@@ -1,7 +1,8 @@
 """vLLM's prefill over a cached prefix.
 
 "Printed" below: vllm PR 11584 prints 65,536 > 49,152 on a Tesla P40 (sm_61) in December 2024, when tiles were
-64 x 64; pascal-pkgs-ci issue 50 prints 98,304 > 49,152 on Pascal in October 2025, when they are 128 x 64.
+64 x 64; pascal-pkgs-ci issue 50 prints 98,304 > 49,152 on Pascal in October 2025, when they are 128 x 64. Neither
+says its head size (128 is assumed here) nor an exact release, and both ran an older Triton.
 """
 
 from __future__ import annotations
