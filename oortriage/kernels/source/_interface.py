@@ -14,22 +14,31 @@ class SourceError(OortriageError):
     """The library's source is not to be had; the message says which ways there are."""
 
 
+class NoWheelError(SourceError):
+    """The package index answers, and has no wheel of the release."""
+
+
 class SourceSpec(msgspec.Struct, frozen=True):
     """Which source it is; enough to open it in another process.
 
-    ``location`` is a folder (the one that holds the package), or the URL of a wheel.
+    ``location`` is a folder (the one that holds the package), or the URL of a wheel or source archive.
     """
 
     library: str
     version: str
-    kind: Literal["folder", "installed", "wheel"]
+    kind: Literal["folder", "installed", "wheel", "sdist"]
     location: str
     digest: str = ""
 
     def __str__(self) -> str:
         """Name it for people."""
-        where = {"folder": f"from {self.location}", "installed": "installed", "wheel": "its wheel"}[self.kind]
-        return f"{self.library} {self.version or '(version unknown)'}, {where}"
+        where = {
+            "folder": f"from {self.location}",
+            "installed": "installed",
+            "wheel": "its wheel",
+            "sdist": "its source archive",
+        }
+        return f"{self.library} {self.version or '(version unknown)'}, {where[self.kind]}"
 
 
 class Source(Protocol):

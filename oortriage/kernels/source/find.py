@@ -1,11 +1,12 @@
-"""Chooses a source: the user's folder, the installed package when it is the log's release, else the wheel."""
+"""Chooses a source: the user's folder, the installed package of the log's release, a wheel, a source archive."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from oortriage.kernels.source._interface import Source, SourceError, SourceSpec
+from oortriage.kernels.source._interface import NoWheelError, Source, SourceError, SourceSpec
 from oortriage.kernels.source.folder import FolderSource, folder_spec, installed_spec
+from oortriage.kernels.source.sdist import SdistSource, sdist_spec
 from oortriage.kernels.source.wheel import WheelSource, wheel_spec
 
 
@@ -28,7 +29,13 @@ def find_source(library: str, version: str, folder: Path | None = None) -> Sourc
     if not version:
         raise SourceError(f"which {library}? Name the release (--{library} X.Y.Z) or its folder (--source PATH)")
     try:
-        return wheel_spec(library, version)
+        try:
+            return wheel_spec(library, version)
+        except NoWheelError as missing:
+            try:
+                return sdist_spec(library, version)
+            except SourceError:
+                raise missing from None  # its message lists the releases there are
     except SourceError as problem:
         raise SourceError(
             f"no source of {library} {version}: {problem}. Give its folder (--source PATH), install that release, or "
@@ -38,4 +45,6 @@ def find_source(library: str, version: str, folder: Path | None = None) -> Sourc
 
 def open_source(spec: SourceSpec) -> Source:
     """Open a source that was found."""
-    return WheelSource(spec) if spec.kind == "wheel" else FolderSource(spec)
+    if spec.kind == "wheel":
+        return WheelSource(spec)
+    return SdistSource(spec) if spec.kind == "sdist" else FolderSource(spec)

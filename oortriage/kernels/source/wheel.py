@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from oortriage.cache import cache_folder
-from oortriage.kernels.source._interface import SourceError, SourceSpec
+from oortriage.kernels.source._interface import NoWheelError, SourceError, SourceSpec
 
 _EXTRA = "reading a wheel needs `pip install 'oortriage[source]'`"
 #: Any wheel of a release holds the same Python files; this one is the commonest.
@@ -96,7 +96,8 @@ def wheel_spec(library: str, version: str) -> SourceSpec:
     """Find a release's wheel in the user's package index.
 
     Raises:
-        SourceError: there is no such wheel, or no way to the index.
+        NoWheelError: the release has none.
+        SourceError: no way to the index.
     """
     kept = cache_folder() / "wheels" / f"{library}-{version}.url"
     if kept.is_file():
@@ -106,7 +107,7 @@ def wheel_spec(library: str, version: str) -> SourceSpec:
     wheels = [one for one in packages if one.version == version and one.package_type == "wheel"]
     if not wheels:
         versions = sorted({one.version for one in packages if one.version}, key=_order)
-        raise SourceError(f"the package index has no wheel of {library} {version}; newest: {', '.join(versions[-5:])}")
+        raise NoWheelError(f"the package index has no wheel of {library} {version}; newest: {', '.join(versions[-5:])}")
     wheel = min(wheels, key=lambda one: next((i for i, tag in enumerate(_PREFERRED) if tag in one.filename), 9))
     digest = wheel.digests.get("sha256", "")
     _keep(kept, f"{wheel.url} {digest}".encode())
