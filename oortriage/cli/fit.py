@@ -16,7 +16,7 @@ def fit(
     model: Annotated[Path, typer.Option("--model", help="The model's config.json, or its folder.")],
     gpu: Annotated[str, typer.Option("--gpu", help="Cards, separated by commas: T4,A10,RTX-4090.")],
     dtype: Annotated[str, typer.Option("--dtype", help="Element types, separated by commas.")] = "",
-    kernel: selectors.Kernel = "vllm.unified_attention",
+    kernel: selectors.Kernel = "",
     vllm: selectors.Vllm = "",
     sglang: selectors.Sglang = "",
     release: selectors.Release = None,

@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from oortriage.errors import InputError, UsageError
-from oortriage.replay.options import Options
+from oortriage.replay.options import OWN_OPTIONS, Options
 from oortriage.triage.diagnosis import Diagnosis
 
 Log = Annotated[
@@ -43,11 +43,11 @@ Triton = Annotated[
     str, typer.Option("--triton", help="Compile with this Triton release, in an environment of its own.")
 ]
 Dtype = Annotated[str | None, typer.Option("--dtype", help="Element type: float16, bfloat16, float32.")]
-HeadSize = Annotated[int | None, typer.Option("--head-size", help="Elements of an attention head.")]
-Window = Annotated[int | None, typer.Option("--window", help="Sliding window in tokens; 0 is full attention.")]
+HeadSize = Annotated[int | None, typer.Option("--head-size", min=1, help="Elements of an attention head.")]
+Window = Annotated[int | None, typer.Option("--window", min=0, help="Sliding window in tokens; 0 is full attention.")]
 Phase = Annotated[str | None, typer.Option("--phase", help="prefill or decode.")]
-BlockSize = Annotated[int | None, typer.Option("--block-size", help="Tokens a page of the KV cache.")]
-Tile = Annotated[int | None, typer.Option("--tile", help="Force the kernel's K/V tile.")]
+BlockSize = Annotated[int | None, typer.Option("--block-size", min=1, help="Tokens a page of the KV cache.")]
+Tile = Annotated[int | None, typer.Option("--tile", min=1, help="Force the kernel's K/V tile.")]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="NAME=VALUE: a parameter of the recipe, or a constant of the kernel (num_warps=2)."),
@@ -58,8 +58,8 @@ Arg = Annotated[
         "--arg", help="NAME=VALUE for a kernel of your own: *fp16 a pointer, 128, true, fp32; may be repeated."
     ),
 ]
-Required = Annotated[int, typer.Option("--required", help="The figure to reproduce, where no log prints it.")]
-Seconds = Annotated[float, typer.Option("--timeout", help="Seconds one compilation may take.")]
+Required = Annotated[int, typer.Option("--required", min=0, help="The figure to reproduce, where no log prints it.")]
+Seconds = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds one compilation may take.")]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Compile again what was compiled before.")]
 WithRegisters = Annotated[
     bool, typer.Option("--registers", help="Go on to machine code: registers, spills, occupancy (seconds a cell).")
@@ -121,9 +121,13 @@ def options_of(**given: Any) -> Options:
     Raises:
         UsageError: a NAME=VALUE without a name.
     """
-    named = {name: given[name] for name in ("dtype", "head_size", "window", "phase", "block_size", "tile")}
+    named = {name: given[name] for name in OWN_OPTIONS if name != "tile"}
     settings = {name: value for name, value in named.items() if value is not None}
-    settings, overrides = _sorted_out(given["kernel"], settings | pairs(given["set_"], "--set"))
+    free = pairs(given["set_"], "--set")
+    if twice := [name for name in free if name in settings or (name == "tile" and given["tile"] is not None)]:
+        raise UsageError(f"--set {twice[0]}: it is given by its own option as well")
+    tile = {} if given["tile"] is None else {"tile": given["tile"]}
+    more, overrides = _sorted_out(given["kernel"], tile | free)
     return Options(
         kernel=given["kernel"],
         gpu=given["gpu"],
@@ -132,7 +136,7 @@ def options_of(**given: Any) -> Options:
         source=given["source"],
         config=given["config"],
         triton=given["triton"],
-        settings={**settings, **pairs(given["arg"], "--arg")},
+        settings={**settings, **more, **pairs(given["arg"], "--arg")},
         overrides=overrides,
         required_bytes=given["required"],
     )
@@ -160,20 +164,25 @@ def _sorted_out(kernel: str, given: dict[str, Any]) -> tuple[dict[str, Any], dic
 
 def _number(value: Any) -> Any:
     text = str(value)
-    return int(text) if text.lstrip("-").isdigit() else {"true": True, "false": False}.get(text.lower(), value)
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return {"true": True, "false": False}.get(text.lower(), value)
 
 
 def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
     """Read ``NAME=VALUE`` texts.
 
     Raises:
-        UsageError: one is something else.
+        UsageError: one is something else, or a name comes twice.
     """
     found = {}
     for text in texts or ():
         name, mark, value = text.partition("=")
         if not mark or not name.strip():
             raise UsageError(f"{option} {text}: write NAME=VALUE")
+        if name.strip() in found:
+            raise UsageError(f"{option} {name.strip()} is given twice")
         found[name.strip()] = value.strip()
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -11,6 +11,32 @@ from oortriage.errors import UsageError
 
 Value = int | float | str | bool | None
 Shape = dict[str, Any]
+
+#: Element types by their full names; ``auto`` is the model's own.
+ELEMENT_TYPES = (
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "int8",
+    "uint8",
+    "auto",
+)
+_SHORT = {
+    "half": "float16",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "float": "float32",
+    "fp32": "float32",
+    "fp64": "float64",
+    "fp8": "float8_e4m3fn",
+    "fp8_e4m3": "float8_e4m3fn",
+    "fp8_e5m2": "float8_e5m2",
+}
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -33,6 +59,8 @@ class Library(Protocol):
     """The Python package whose kernel it is, importable in the child process."""
 
     version: str
+    files: dict[str, str]
+    """The source files that were read, with their SHA-256."""
 
     def module(self, *names: str) -> Any:
         """Import the first of these modules that the library has.
@@ -98,7 +126,16 @@ class Recipe(msgspec.Struct, frozen=True):
         return shape, assumed
 
 
+def element_type(text: Any) -> str:
+    """Return the full name of an element type as logs, configs and flags write it; empty when it is none."""
+    plain = str(text).strip().lower().removeprefix("torch.")
+    name = _SHORT.get(plain, plain)
+    return name if name in ELEMENT_TYPES else ""
+
+
 def _converted(parameter: Parameter, value: Any) -> Any:
+    if parameter.name.endswith("dtype"):
+        value = _known_type(parameter, value)
     kind = type(parameter.default)
     try:
         if kind is bool:
@@ -111,13 +148,23 @@ def _converted(parameter: Parameter, value: Any) -> Any:
             converted = kind(value)
         else:
             converted = str(value)
-    except (KeyError, ValueError) as problem:
-        raise UsageError(f"{parameter.name}: {value!r} is no {kind.__name__}") from problem
+    except (KeyError, ValueError, OverflowError) as problem:
+        raise UsageError(f"{parameter.name}: {value!r} is no {_KINDS[kind]}") from problem
+    zero = not parameter.default or 0 in parameter.tries
+    if kind in (int, float) and not (0 if zero else 1e-9) <= converted < _TOO_LARGE:
+        raise UsageError(f"{parameter.name}: {value} is out of range")
     if parameter.choices and converted not in parameter.choices:
         raise UsageError(f"{parameter.name}: {value!r} is none of {', '.join(parameter.choices)}")
     return converted
 
 
-def first_known(values: Sequence[Any], default: Any) -> Any:
-    """Return the first value that is not None."""
-    return next((value for value in values if value is not None), default)
+def _known_type(parameter: Parameter, value: Any) -> str:
+    known = element_type(value)
+    if not known or (known == "auto" and parameter.default != "auto"):
+        names = [name for name in ELEMENT_TYPES if name != "auto" or parameter.default == "auto"]
+        raise UsageError(f"{parameter.name}: {value!r} is no element type; there are {', '.join(names)}")
+    return known
+
+
+_KINDS = {bool: "true or false", int: "whole number", float: "number"}
+_TOO_LARGE = 1 << 31

@@ -135,9 +135,10 @@ class _Store:
 
     def _current(self, files: dict[str, str]) -> bool:
         source = self._what.source
-        if source is None or source.kind in ("wheel", "sdist"):
+        if source and source.kind in ("wheel", "sdist"):
             return True  # a release's files never change, and were checked when fetched
-        return all(_digest(Path(source.location, path)) == digest for path, digest in files.items())
+        folder = source.location if source else ""  # a kernel of the user's own names its files wholly
+        return all(_digest(Path(folder, path)) == digest for path, digest in files.items())
 
     def keep(self, cell: Cell, outcome: Outcome) -> None:
         if outcome.failure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations, product
-from math import log2
+from math import log2, prod
 from typing import Any
 
 import msgspec
@@ -13,13 +13,15 @@ from oortriage.errors import UsageError
 from oortriage.replay.cells import Compilation, Progress, compile_cells
 from oortriage.replay.child import CELL_SECONDS
 from oortriage.replay.job import Cell, Outcome, Registers
-from oortriage.replay.selection import Selection
+from oortriage.replay.refusal import refuse_mistakes, refuse_unused
+from oortriage.replay.selection import Selection, constants
 
 SCHEMA_VERSION = 1
 #: A grid is the product of its factors; more cells than this is a mistake.
 MOST_CELLS = 2000
-#: Settings that fit and are near enough to be recommended; their registers are looked at.
+#: Settings that fit have their registers looked at, the nearest first, so many at a time: until one spills nothing.
 _CANDIDATES = 4
+_MOST_CANDIDATES = 12
 
 
 class GridCell(msgspec.Struct, frozen=True):
@@ -49,8 +51,10 @@ class Recommendation(msgspec.Struct, frozen=True):
 class Experiment(msgspec.Struct, frozen=True):
     """A grid of compilations. All sizes in bytes.
 
-    ``effects``: how far the bytes move when that factor alone runs over its levels, the others at the
-    baseline. ``interactions``: how much more or less two factors move together than each alone.
+    ``baseline`` is the level of each factor as the kernel is launched without our doing.
+    ``effects``: how far the bytes move when that factor alone runs over its levels and the baseline's, the
+    others at the baseline; None where fewer than two of them compile. ``interactions``: how much more or
+    less two factors move together than each alone.
     """
 
     schema_version: int
@@ -64,7 +68,7 @@ class Experiment(msgspec.Struct, frozen=True):
     baseline: dict[str, Any]
     baseline_bytes: int | None
     cells: list[GridCell]
-    effects: dict[str, int]
+    effects: dict[str, int | None]
     interactions: dict[str, int]
     recommendation: Recommendation | None
     sentence: str
@@ -101,10 +105,12 @@ def _level(text: str) -> Any:
     lowered = text.lower()
     if lowered in ("true", "false"):
         return lowered == "true"
-    try:
-        return int(text)
-    except ValueError:
-        return text
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def experiment(
@@ -122,23 +128,27 @@ def experiment(
     option (``TILE_SIZE``, ``num_warps``).
 
     Raises:
-        UsageError: no factors, or too many cells.
+        UsageError: no factors, one that the kernel does not have, a level it cannot have, or too many cells.
         OortriageError: nothing can be compiled at all.
     """
-    given = factors or {name: list(levels) for name, levels in chosen.recipe.vary.items()}
-    given = {chosen.recipe.levers.get(name, name): levels for name, levels in given.items()}
-    if not given:
-        raise UsageError("what is to be varied? Say --vary NAME=16,32,64")
+    levels = _levels(chosen, factors)
+    count = prod(len(one) for one in levels.values())
+    if count > MOST_CELLS:
+        raise UsageError(f"that is a grid of {count:,} cells; {MOST_CELLS:,} are the most")
+    names = list(levels)
     what = Compilation(chosen.kernel, chosen.card, chosen.env, chosen.source, registers)
     run = _Run(chosen, what, progress, cell_seconds, use_cache)
     base_outcome = run([{}])[0]
-    baseline = _baseline(chosen, given, base_outcome)
-    names = list(given)
-    levels = {name: list(dict.fromkeys([*given[name]])) for name in names}
+    # A kernel of the user's own may have no value of its own for what is varied: then the first level is its baseline.
+    unset = {name: levels[name][0] for name in names if name not in chosen.shape and name not in chosen.overrides}
+    if not base_outcome.kernels and unset:
+        base_outcome = run([unset])[0]
+    baseline = _baseline(chosen, levels, base_outcome)
     points = [dict(zip(names, values, strict=True)) for values in product(*levels.values())]
-    if len(points) > MOST_CELLS:
-        raise UsageError(f"that is a grid of {len(points):,} cells; {MOST_CELLS:,} are the most")
     outcomes = run(points)
+    refuse_mistakes([base_outcome, *outcomes])
+    refuse_unused(names, outcomes, "--vary")
+    refuse_unused(chosen.overrides, outcomes, "--set")
     cells = [_grid_cell(point, outcome, chosen) for point, outcome in zip(points, outcomes, strict=True)]
     around = run([{**baseline, name: level} for name in names for level in levels[name]])
     value = _Values(run, baseline, around, names, levels)
@@ -146,14 +156,18 @@ def experiment(
     base_bytes = base_kernel.required_bytes if base_kernel else None
     effects = {name: value.effect(name) for name in names}
     best, cells = _recommend(chosen, baseline, base_bytes, cells, what, run)
-    unused = sorted({name for outcome in outcomes for name in outcome.unused})
+    untold = [
+        f"the effect of {name} cannot be told: fewer than two of its levels compile"
+        for name in names
+        if effects[name] is None
+    ]
     return Experiment(
         schema_version=SCHEMA_VERSION,
         kernel=chosen.kernel,
         target=chosen.card.target.name,
         gpu=chosen.card.name,
         triton=base_outcome.triton or chosen.env.version,
-        source=str(chosen.source) if chosen.source else "built in",
+        source=chosen.source_name,
         limit_bytes=chosen.card.limit_bytes,
         factors=levels,
         baseline=baseline,
@@ -166,12 +180,25 @@ def experiment(
         settings={**chosen.shape, **chosen.overrides},
         origin=chosen.origin,
         assumptions=list(chosen.assumptions),
-        notes=[
-            *chosen.notes,
-            *run.notes,
-            *(f"no kernel launched here has {name}: it changed nothing" for name in unused),
-        ],
+        notes=[*chosen.notes, *run.notes, *untold],
     )
+
+
+def _levels(chosen: Selection, factors: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Take what is asked for, else the kernel's own grid; a parameter's levels are read as the recipe reads them."""
+    recipe = chosen.recipe
+    given = constants(recipe, factors or {name: list(levels) for name, levels in recipe.vary.items()}, "--vary")
+    if not given:
+        raise UsageError("what is to be varied? Say --vary NAME=16,32,64")
+    parameters = {one.name for one in recipe.parameters}
+    read = {
+        name: [recipe.shape({name: level})[0][name] if name in parameters else level for level in levels]
+        for name, levels in given.items()
+    }
+    # True is 1 to a dictionary, and not to a kernel.
+    return {
+        name: [one for _, one in {(type(one), one): one for one in levels}.items()] for name, levels in read.items()
+    }
 
 
 class _Run:
@@ -202,9 +229,8 @@ class _Run:
         return [self._done[mark + repr(cell)] for cell in cells]
 
     def _cell(self, point: dict[str, Any]) -> Cell:
-        parameters = {one.name for one in self._chosen.recipe.parameters}
-        shape = {name: value for name, value in point.items() if name in parameters}
-        rest = {name: value for name, value in point.items() if name not in parameters}
+        shape = {name: value for name, value in point.items() if name in self._chosen.shape}
+        rest = {name: value for name, value in point.items() if name not in shape}
         return Cell({**self._chosen.shape, **shape}, {**self._chosen.overrides, **rest})
 
 
@@ -218,18 +244,18 @@ class _Values:
         steps = iter(around)
         self._alone = {name: [_bytes(next(steps)) for _ in levels[name]] for name in names}
 
-    def effect(self, name: str) -> int:
-        known = [one for one in self._alone[name] if one is not None]
-        return max(known) - min(known) if known else 0
+    def effect(self, name: str) -> int | None:
+        own = () if self._baseline[name] in self._levels[name] else (_bytes(self._run([self._baseline])[0]),)
+        known = [one for one in (*self._alone[name], *own) if one is not None]
+        return max(known) - min(known) if len(known) > 1 else None
 
     def interaction(self, one: str, other: str) -> int:
         base = _bytes(self._run([self._baseline])[0])
         pairs = list(product(self._levels[one], self._levels[other]))
         together = self._run([{**self._baseline, one: a, other: b} for a, b in pairs])
         most = 0
-        for (a, b), outcome in zip(pairs, together, strict=True):
-            first = self._alone[one][self._levels[one].index(a)]
-            second = self._alone[other][self._levels[other].index(b)]
+        alone = product(self._alone[one], self._alone[other])
+        for (first, second), outcome in zip(alone, together, strict=True):
             both = _bytes(outcome)
             if base is not None and first is not None and second is not None and both is not None:
                 most = max(most, abs(both - first - second + base))
@@ -272,27 +298,30 @@ def _recommend(
 ) -> tuple[Recommendation | None, list[GridCell]]:
     """Choose among the settings that fit: fewest spilled bytes, then the smallest change.
 
-    Registers of the few nearest candidates are always looked at: a setting that fits and spills is no cure.
+    Registers of the nearest candidates are always looked at: a setting that fits and spills is no cure.
     """
     if base_bytes is None or base_bytes <= chosen.card.limit_bytes:
         return None, cells
     fitting = sorted((cell for cell in cells if cell.fits), key=lambda cell: _distance(baseline, cell.settings))
-    nearest = fitting[:_CANDIDATES]
-    if not nearest:
+    if not fitting:
         return None, cells
-    if any(cell.registers is None for cell in nearest):
-        with_registers = run([cell.settings for cell in nearest], msgspec.structs.replace(what, registers=True))
-        looked = {
-            repr(cell.settings): outcome.largest.registers
-            for cell, outcome in zip(nearest, with_registers, strict=True)
-            if outcome.largest
-        }
-        cells = [
-            msgspec.structs.replace(cell, registers=cell.registers or looked.get(repr(cell.settings))) for cell in cells
-        ]
-        nearest = [one for cell in nearest for one in cells if one.settings == cell.settings]
+    nearest: list[GridCell] = []
+    while len(nearest) < min(len(fitting), _MOST_CANDIDATES) and not any(_spills(cell) == 0 for cell in nearest):
+        some = fitting[len(nearest) : len(nearest) + _CANDIDATES]
+        if any(cell.registers is None for cell in some):
+            looked = run([cell.settings for cell in some], msgspec.structs.replace(what, registers=True))
+            some = [
+                msgspec.structs.replace(cell, registers=outcome.largest.registers) if outcome.largest else cell
+                for cell, outcome in zip(some, looked, strict=True)
+            ]
+        nearest += some
+        if all(cell.registers is None for cell in some):
+            break  # there is no assembler for this target
+    known = {repr(cell.settings): cell for cell in nearest}
+    cells = [known.get(repr(cell.settings), cell) for cell in cells]
+    # Spills that could not be looked at (no assembler for the target) are no reason for or against.
     ranked = sorted(nearest, key=lambda cell: (_spills(cell) or 0, _distance(baseline, cell.settings)))
-    best, others = ranked[0], ranked[1:]
+    best, others = ranked[0], ranked[1:_CANDIDATES]
     required = best.required_bytes or 0
     change, freed = _change(baseline, best.settings), base_bytes - required
     spills = _spills(best)
@@ -338,7 +367,9 @@ def _change(baseline: dict[str, Any], settings: dict[str, Any]) -> str:
     return ", ".join(parts) or "nothing changed"
 
 
-def _sentence(chosen: Selection, effects: dict[str, int], base_bytes: int | None, best: Recommendation | None) -> str:
+def _sentence(
+    chosen: Selection, effects: dict[str, int | None], base_bytes: int | None, best: Recommendation | None
+) -> str:
     """Say in one sentence what moves the bytes and what does not."""
     target = chosen.card.target.name
     still = [name for name, size in effects.items() if size == 0]

@@ -8,19 +8,26 @@ from typing import Any
 
 import msgspec
 
+from oortriage.errors import UsageError
 from oortriage.gpu.resolve import resolve
 from oortriage.gpu.specs import Architecture
+from oortriage.kernels._interface import Recipe, element_type
 from oortriage.kernels.model_config import LayerKind, ModelConfig
-from oortriage.kernels.source import find_source
+from oortriage.kernels.registry import find_recipe
+from oortriage.kernels.source import SourceError, find_source
 from oortriage.kernels.source.wheel import released_versions
+from oortriage.kernels.user_kernel import is_user_kernel
 from oortriage.ledger.allocation import Ledger
 from oortriage.replay.cells import Compilation, compile_cells
 from oortriage.replay.child import CELL_SECONDS
-from oortriage.replay.job import Cell, Outcome
+from oortriage.replay.job import Cell, Failure, Outcome
 from oortriage.replay.options import Options
+from oortriage.replay.refusal import refuse_mistakes
 from oortriage.replay.selection import Selection, select
 
 SCHEMA_VERSION = 1
+#: What computes attention where nobody names a kernel: of plain heads, and of a latent vector (MLA).
+_PLAIN, _LATENT = "vllm.unified_attention", "vllm.decode_attention"
 #: NVIDIA cards compute with bfloat16 from this capability on; serving engines refuse it below.
 _BFLOAT16_SINCE = 8.0
 
@@ -55,6 +62,7 @@ class Fit(msgspec.Struct, frozen=True):
     triton: str
     rows: list[Row]
     since: list[str]
+    assumptions: list[str] = []
     notes: list[str] = []
 
     @property
@@ -78,7 +86,8 @@ def fit(
     """Compile every attention layer of a model for every card.
 
     Args:
-        options: kernel, library release, compiler; the GPU in it is not used.
+        options: kernel (vLLM's own for such a model when left out), library release, compiler; the GPU in it is
+            not used.
         config: the model's layers.
         gpus: cards or architectures.
         dtypes: element types.
@@ -88,28 +97,44 @@ def fit(
         use_cache: whether results of earlier runs count.
 
     Raises:
-        OortriageError: an unknown card or kernel, no source, no compiler.
+        UsageError: an unknown card, type or kernel, or one that is no attention.
+        OortriageError: no source, no compiler.
     """
-    cards: list[tuple[str, Architecture]] = [(name, resolve(name)) for name in gpus]
+    cards: list[tuple[str, Architecture]] = [(name, resolve(name)) for name in dict.fromkeys(gpus)]
+    types = [_type(name) for name in dict.fromkeys(dtypes)]
+    recipe = _recipe(options, config)
+    options = msgspec.structs.replace(options, kernel=recipe.name)
+    if all_versions:
+        releases = _releases(options, recipe)
+        options = msgspec.structs.replace(options, versions={**options.versions, recipe.library: releases[-1]})
+    else:
+        releases = [options.versions.get(recipe.library, "")]
     chosen = [select(msgspec.structs.replace(options, gpu=name)) for name, _ in cards]
-    recipe = chosen[0].recipe
-    own = options.versions.get(recipe.library, "")
-    releases = released_versions(recipe.library, recipe.since) if all_versions and recipe.library else [own]
     rows: list[Row] = []
-    notes: list[str] = [*config.notes]
+    notes: list[str] = [*config.notes, *chosen[0].notes]
+    seen: list[Outcome] = []
     steps, step = len(releases) * len(cards), 0
     for release in releases:
-        source = find_source(recipe.library, release, options.source) if recipe.library else None
+        source, problem = None, ""
+        try:
+            source = find_source(recipe.library, release, options.source) if recipe.library else None
+        except SourceError as missing:
+            problem = str(missing)
         for (name, architecture), selection in zip(cards, chosen, strict=True):
-            what = Compilation(selection.kernel, selection.card, selection.env, source or selection.source)
-            cells, labels = _cells(selection, config, dtypes)
-            outcomes, more = compile_cells(what, cells, cell_seconds=cell_seconds, use_cache=use_cache)
-            notes += [note for note in more if note not in notes]
+            what = Compilation(selection.kernel, selection.card, selection.env, source)
+            cells, labels = _cells(selection, config, types)
+            if problem:  # one release that cannot be had is no reason to keep silent on the others
+                outcomes = [Outcome(index, failure=Failure("environment", problem)) for index in range(len(cells))]
+            else:
+                outcomes, more = compile_cells(what, cells, cell_seconds=cell_seconds, use_cache=use_cache)
+                notes += [note for note in more if note not in notes]
+            seen += outcomes
             version = release or (selection.source.version if selection.source else "")
             rows += _rows(name, architecture, version, selection, labels, outcomes)
             step += 1
             if progress:
                 progress(step, steps)
+    refuse_mistakes(seen)
     return Fit(
         schema_version=SCHEMA_VERSION,
         model=config.architecture or "model",
@@ -117,8 +142,54 @@ def fit(
         triton=chosen[0].env.version,
         rows=rows,
         since=_since(rows) if all_versions else [],
+        assumptions=_assumptions(chosen[0], config),
         notes=notes,
     )
+
+
+def _type(name: str) -> str:
+    known = element_type(name)
+    if not known or known == "auto":
+        raise UsageError(f"--dtype {name}: no element type; write float16, bfloat16 or float32")
+    return known
+
+
+def _recipe(options: Options, config: ModelConfig) -> Recipe:
+    if is_user_kernel(options.kernel):
+        raise UsageError(f"{options.kernel}: fit needs a kernel with a recipe; `oortriage reproduce` compiles your own")
+    recipe = find_recipe(options.kernel or (_LATENT if config.latent else _PLAIN))
+    if not any(parameter.name == "head_size" for parameter in recipe.parameters):
+        raise UsageError(f"{recipe.name} is no attention: a model's layers do not tell its shape")
+    return recipe
+
+
+def _releases(options: Options, recipe: Recipe) -> list[str]:
+    if not recipe.library:
+        raise UsageError(f"--all-versions: {recipe.name} belongs to no library")
+    if options.source:
+        raise UsageError("--all-versions and --source do not go together: a folder is one release")
+    found = released_versions(recipe.library, recipe.since)
+    if not found:
+        raise UsageError(f"--all-versions: the package index has no release of {recipe.library} from {recipe.since} on")
+    return found
+
+
+def _layer_shape(layer: LayerKind, config: ModelConfig) -> dict[str, Any]:
+    return {
+        "head_size": layer.head_size,
+        "v_head_size": layer.v_head_size,
+        "mla": config.latent,
+        "window": layer.window,
+        "q_per_kv": layer.q_per_kv,
+        "kv_heads": layer.kv_heads,
+        "softcap": config.softcap,
+    }
+
+
+def _assumptions(chosen: Selection, config: ModelConfig) -> list[str]:
+    """Leave out what the model's config, the types and the phases settle."""
+    settled = (*_layer_shape(config.layers[0], config), "dtype", "phase")
+    return [one for one in chosen.assumptions if not any(one.startswith(f"assumed: {name} = ") for name in settled)]
 
 
 _Label = tuple[LayerKind, str, str]
@@ -132,15 +203,7 @@ def _cells(chosen: Selection, config: ModelConfig, dtypes: list[str]) -> tuple[l
     for layer in config.layers:
         for dtype in dtypes:
             for phase in phases:
-                wanted: dict[str, Any] = {
-                    "dtype": dtype,
-                    "head_size": layer.head_size,
-                    "window": layer.window,
-                    "q_per_kv": layer.q_per_kv,
-                    "kv_heads": layer.kv_heads,
-                    "softcap": config.softcap,
-                    "phase": phase,
-                }
+                wanted = {**_layer_shape(layer, config), "dtype": dtype, "phase": phase}
                 shape = {name: value for name, value in wanted.items() if name in parameters}
                 cells.append(Cell({**chosen.shape, **shape}, chosen.overrides))
                 labels.append((layer, dtype, phase))

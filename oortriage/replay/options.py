@@ -7,6 +7,9 @@ from typing import Any
 
 import msgspec
 
+#: Parameters of recipes that the command has an option of its own for.
+OWN_OPTIONS = ("dtype", "head_size", "window", "phase", "block_size", "tile")
+
 
 class Options(msgspec.Struct, frozen=True):
     """What the user says. ``settings`` are a recipe's parameters, ``overrides`` a kernel's constants."""

@@ -8,10 +8,12 @@ from typing import Any, Literal
 import msgspec
 
 from oortriage.gpu.occupancy import Occupancy, occupancy
+from oortriage.kernels._interface import Parameter
 from oortriage.ledger.allocation import Buffer, Ledger
 from oortriage.replay.cells import Compilation, Progress, compile_cells
 from oortriage.replay.child import CELL_SECONDS
 from oortriage.replay.job import Cell, Failure, Kernel, Outcome, Registers
+from oortriage.replay.refusal import refuse_mistakes, refuse_unused
 from oortriage.replay.selection import Selection
 
 SCHEMA_VERSION = 1
@@ -34,6 +36,8 @@ class Reproduction(msgspec.Struct, frozen=True):
 
     ``verdict``: ``reproduced`` is the printed figure to the byte, with what the log, the flags and the
     recipe's defaults say; ``computed`` means that there was no printed figure to hold it against.
+    ``printed_from`` says who names that figure: the log, or ``--required``.
+    ``changed`` are the settings that differ from what was said or assumed, where only others give the figure.
     ``exact_settings`` are all settings tried that give the printed figure, ``nearest`` those that come
     closest. ``residual_bytes`` is what no buffer accounts for.
     """
@@ -54,6 +58,8 @@ class Reproduction(msgspec.Struct, frozen=True):
     fits: bool | None
     over_bytes: int | None
     printed_bytes: int | None
+    printed_from: str = ""
+    changed: dict[str, Any] = {}
     buffers: list[Buffer] = []
     by_role: dict[str, int] = {}
     gap_bytes: int = 0
@@ -92,11 +98,14 @@ def reproduce(
     """Compile the selection and, where the log prints a figure, look for the settings that give it.
 
     Raises:
+        UsageError: the kernel's file, its arguments or a constant that is set are not what they should be.
         OortriageError: nothing can be compiled at all.
     """
     cells = _cells(chosen)
     what = Compilation(chosen.kernel, chosen.card, chosen.env, chosen.source, registers)
     outcomes, notes = compile_cells(what, cells, progress=progress, cell_seconds=cell_seconds, use_cache=use_cache)
+    refuse_mistakes(outcomes)
+    refuse_unused(chosen.overrides, outcomes[:1], "--set")
     first = outcomes[0]
     wanted = chosen.required_bytes
     exact = [index for index, outcome in enumerate(outcomes) if wanted and _kernel(outcome, wanted)]
@@ -123,24 +132,31 @@ def _cells(chosen: Selection) -> list[Cell]:
     cells = [Cell(chosen.shape, chosen.overrides)]
     if not chosen.required_bytes:
         return cells
-    open_ones = [one for one in chosen.recipe.parameters if one.tries and one.name not in chosen.origin]
-    names = [one.name for one in open_ones]
-    for values in product(*(one.tries for one in open_ones)):
-        cell = Cell({**chosen.shape, **dict(zip(names, values, strict=True))}, chosen.overrides)
+    open_ones = {one.name: _tries(one) for one in chosen.recipe.parameters if one.name not in chosen.origin}
+    names = [name for name, tries in open_ones.items() if tries]
+    points = [dict(zip(names, values, strict=True)) for values in product(*(open_ones[name] for name in names))]
+    # The nearest first: what differs from the assumptions in one thing, then in two.
+    points.sort(key=lambda point: sum(value != chosen.shape[name] for name, value in point.items()))
+    for point in points:
+        cell = Cell({**chosen.shape, **point}, chosen.overrides)
         if cell not in cells and len(cells) < MOST_TRIED:
             cells.append(cell)
     return cells
 
 
+def _tries(parameter: Parameter) -> tuple[Any, ...]:
+    if parameter.tries or parameter.name != "dtype":
+        return parameter.tries
+    return tuple(one for one in ("float16", "bfloat16", "float32") if not parameter.choices or one in parameter.choices)
+
+
 def _relaxed(chosen: Selection) -> list[Cell]:
     cells = []
-    dtypes = ("float16", "bfloat16", "float32")
     for one in chosen.recipe.parameters:
-        tries = one.tries or (dtypes if one.name == "dtype" else ())
         if one.name in chosen.relaxable:
             cells += [
                 Cell({**chosen.shape, one.name: value}, chosen.overrides)
-                for value in tries
+                for value in _tries(one)
                 if value != chosen.shape[one.name]
             ]
     return cells
@@ -169,8 +185,13 @@ def _result(
     kernel = (_kernel(outcome, wanted) if wanted else None) or outcome.largest
     required = kernel.required_bytes if kernel else None
     ledger = kernel.ledger if kernel else Ledger((), 0)
+    changed = {name: value for name, value in cell.shape.items() if value != chosen.shape.get(name)}
+    assumed = [one for one in chosen.assumptions if not any(one.startswith(f"assumed: {name} = ") for name in changed)]
+    tried = [
+        f"{name} = {value} was tried; {chosen.origin.get(name, 'the default')} is {chosen.shape.get(name)}"
+        for name, value in changed.items()
+    ]
     stand_ins = [f"stand-in used for {name}" for name in outcome.stand_ins]
-    unused = [f"no kernel launched here has {name}: it changed nothing" for name in outcome.unused]
     return Reproduction(
         schema_version=SCHEMA_VERSION,
         verdict=verdict,
@@ -179,7 +200,7 @@ def _result(
         target=chosen.card.target.name,
         gpu=chosen.card.name,
         triton=outcome.triton or chosen.env.version,
-        source=str(chosen.source) if chosen.source else "built in" if not chosen.kernel.endswith(")") else "",
+        source=chosen.source_name,
         settings={**cell.shape, **cell.overrides},
         constants=kernel.settings if kernel else {},
         required_bytes=required,
@@ -188,6 +209,8 @@ def _result(
         fits=required <= chosen.card.limit_bytes if required is not None else None,
         over_bytes=max(0, required - chosen.card.limit_bytes) if required is not None else None,
         printed_bytes=wanted or None,
+        printed_from=chosen.required_from,
+        changed=changed,
         buffers=list(ledger.buffers),
         by_role={str(role): size for role, size in ledger.by_role.items()},
         gap_bytes=ledger.gaps,
@@ -199,9 +222,9 @@ def _result(
         others=[Match(one.settings, one.required_bytes, one.name) for one in outcome.launched if one is not kernel],
         exact_settings=[match for match in exact if match],
         nearest=sorted(figures, key=lambda one: abs(one.required_bytes - wanted))[:3] if wanted and not exact else [],
-        origin=chosen.origin,
-        assumptions=[*chosen.assumptions, *stand_ins],
-        notes=[*chosen.notes, *notes, *unused],
+        origin={name: where for name, where in chosen.origin.items() if name not in changed},
+        assumptions=[*assumed, *stand_ins],
+        notes=[*tried, *chosen.notes, *notes],
         failure=outcome.failure,
     )
 

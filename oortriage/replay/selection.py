@@ -11,17 +11,17 @@ from oortriage.gpu.resolve import resolve, triton_target
 from oortriage.gpu.specs import Architecture, by_capability, by_card, by_limit
 from oortriage.gpu.virtual.adapter import Target
 from oortriage.gpu.virtual.driver import Card
-from oortriage.kernels._interface import Parameter, Recipe, Shape
+from oortriage.kernels._interface import Parameter, Recipe, Shape, element_type
 from oortriage.kernels.model_config import ModelConfig, read_model_config
 from oortriage.kernels.registry import all_recipes, find_recipe, recipes_for
 from oortriage.kernels.source import SourceSpec, find_source
 from oortriage.kernels.user_kernel import is_user_kernel, user_recipe
 from oortriage.replay.compiler_env import CompilerEnv, compiler_env, stated_triton
-from oortriage.replay.options import Options
+from oortriage.replay.options import OWN_OPTIONS, Options
 from oortriage.triage.diagnosis import Diagnosis, StatedFact
 
-#: Types as logs and flags write them.
-_DTYPES = {"half": "float16", "fp16": "float16", "bf16": "bfloat16", "float": "float32", "fp32": "float32"}
+#: Launch options of Triton that are whole numbers.
+LAUNCH_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -46,6 +46,12 @@ class Selection(msgspec.Struct, frozen=True):
     source: SourceSpec | None
     required_bytes: int
     relaxable: tuple[str, ...] = ()
+    required_from: str = ""
+
+    @property
+    def source_name(self) -> str:
+        """Say for people where the kernel's source is from."""
+        return str(self.source) if self.source else "its own file" if is_user_kernel(self.kernel) else "built in"
 
 
 def select(options: Options, diagnosis: Diagnosis | None = None) -> Selection:
@@ -59,6 +65,7 @@ def select(options: Options, diagnosis: Diagnosis | None = None) -> Selection:
     recipe, kernel = _recipe(options, diagnosis, notes)
     architecture, name = _gpu(options, diagnosis)
     limit, limit_from = _limit(options, diagnosis, architecture, notes)
+    required, required_from = _required(options, diagnosis, notes)
     given, origin = _given(options, diagnosis, recipe, notes)
     shape: Shape
     if is_user_kernel(kernel):
@@ -73,15 +80,44 @@ def select(options: Options, diagnosis: Diagnosis | None = None) -> Selection:
         card=Card(Target(backend, arch, warp), limit, name, registers=architecture.registers_per_multiprocessor),
         limit_from=limit_from,
         shape=shape,
-        overrides={recipe.levers.get(key, key): value for key, value in options.overrides.items()},
+        overrides=constants(recipe, options.overrides, "--set"),
         origin=origin,
         assumptions=tuple(f"assumed: {one}" for one in assumed),
         notes=tuple(notes),
         env=_compiler(options, diagnosis, notes),
         source=_source(options, diagnosis, recipe),
-        required_bytes=options.required_bytes or _number(diagnosis, "required_bytes"),
+        required_bytes=required,
         relaxable=tuple(name for name, where in origin.items() if where.startswith("log")),
+        required_from=required_from,
     )
+
+
+def constants(recipe: Recipe, given: dict[str, Any], option: str) -> dict[str, Any]:
+    """Name the kernel's constants as the kernel does.
+
+    Raises:
+        UsageError: one is named twice, or a launch option is no whole number.
+    """
+    named: dict[str, Any] = {}
+    for short, value in given.items():
+        name = recipe.levers.get(short, short)
+        if name in named:
+            raise UsageError(f"{option} {short}: {name} is given twice")
+        levels = value if isinstance(value, list) else [value]
+        wrong = [one for one in levels if not isinstance(one, int) or isinstance(one, bool) or one < 1]
+        if name in LAUNCH_OPTIONS and wrong:
+            raise UsageError(f"{option} {short}: {wrong[0]} is no whole number above 0")
+        named[name] = value
+    return named
+
+
+def _required(options: Options, diagnosis: Diagnosis | None, notes: list[str]) -> tuple[int, str]:
+    printed = _number(diagnosis, "required_bytes")
+    if not options.required_bytes:
+        return printed, "log" if printed else ""
+    if printed and printed != options.required_bytes:
+        notes.append(f"the log prints {printed:,} bytes; --required {options.required_bytes:,} is looked for")
+    return options.required_bytes, "--required"
 
 
 def _recipe(options: Options, diagnosis: Diagnosis | None, notes: list[str]) -> tuple[Recipe, str]:
@@ -99,11 +135,17 @@ def _recipe(options: Options, diagnosis: Diagnosis | None, notes: list[str]) -> 
         )
     name, file = _text(diagnosis, "kernel"), _text(diagnosis, "kernel_file")
     found = recipes_for(name, [file] if file else [])
-    if not found:
+    # Of equals, the library that the log or a flag states a release of.
+    found.sort(key=lambda one: (not _of_file(one, file), not (one.library and _release(options, diagnosis, one))))
+    if not found or (file and len(found) > 1 and not _of_file(found[0], file)):
         named = f"kernel {name!r}" if name else "the kernel (the log does not name it)"
+        there = f" of {file}" if name and file else ""
+        choice = [one.name for one in found] or list(all_recipes())
         raise UsageError(
-            f"no recipe for {named}; choose one with --kernel: {', '.join(all_recipes())} or FILE.py:FUNCTION"
+            f"no recipe for {named}{there}; choose one with --kernel: {', '.join(choice)} or FILE.py:FUNCTION"
         )
+    if file and not _of_file(found[0], file):
+        notes.append(f"the log's kernel is in {file}; {found[0].name} compiles that of {', '.join(found[0].files)}")
     if len(found) > 1 and not _told_apart(found, name, file):
         notes.append(
             f"{name or file} may also be {', '.join(one.name for one in found[1:])}; {found[0].name} was taken"
@@ -111,35 +153,50 @@ def _recipe(options: Options, diagnosis: Diagnosis | None, notes: list[str]) -> 
     return found[0], found[0].name
 
 
+def _of_file(recipe: Recipe, file: str) -> bool:
+    return any(file.replace("\\", "/").endswith(end) for end in recipe.files)
+
+
 def _told_apart(found: list[Recipe], name: str, file: str) -> bool:
-    by_both = [one for one in found if name in one.kernels and any(file.endswith(end) for end in one.files)]
-    return len(by_both) == 1
+    return len([one for one in found if name in one.kernels and _of_file(one, file)]) == 1
 
 
 def _gpu(options: Options, diagnosis: Diagnosis | None) -> tuple[Architecture, str]:
     if options.gpu:
         return resolve(options.gpu), options.gpu
     name = _text(diagnosis, "gpu")
-    capability = _text(diagnosis, "compute_capability")
-    found = (by_capability(capability) if capability else None) or (by_card(name) if name else None)
-    if found:
-        return found, name or found.name
+    if found := _stated_gpu(diagnosis):
+        return found, name or Target(*triton_target(found)).name
     limit = _number(diagnosis, "limit_bytes")
-    possible = [one.name for one in by_limit(limit)] if limit else []
+    possible = [Target(*triton_target(one)).name for one in by_limit(limit)] if limit else []
     hint = f"; a limit of {limit:,} bytes is that of {', '.join(possible)}" if possible else ""
     raise UsageError(f"which GPU? Say --gpu T4, --gpu sm_86 or --gpu gfx942{hint}")
+
+
+def _stated_gpu(diagnosis: Diagnosis | None) -> Architecture | None:
+    name, capability = _text(diagnosis, "gpu"), _text(diagnosis, "compute_capability")
+    return (by_capability(capability) if capability else None) or (by_card(name) if name else None)
 
 
 def _limit(
     options: Options, diagnosis: Diagnosis | None, architecture: Architecture, notes: list[str]
 ) -> tuple[int, str]:
-    """Take the limit: the user's, the log's, the table's. A log that contradicts the table wins, and it is said."""
-    if options.limit_bytes:
-        return options.limit_bytes, "--limit"
+    """Take the limit: the user's, the log's, the table's.
+
+    A log that contradicts the table wins, and it is said; not where the user asks for another GPU than the log's.
+    """
     printed = _number(diagnosis, "limit_bytes")
+    if options.limit_bytes:
+        if printed and printed != options.limit_bytes:
+            notes.append(f"the log prints a limit of {printed:,} bytes; --limit {options.limit_bytes:,} is used")
+        return options.limit_bytes, "--limit"
     table = architecture.shared_per_block
-    if printed and options.gpu and printed != table:
-        notes.append(f"the log prints a limit of {printed:,} bytes; --gpu {options.gpu} has {table:,}, which is used")
+    own = _stated_gpu(diagnosis)
+    if options.gpu and own and own != architecture:
+        notes.append(
+            f"the log is of {_text(diagnosis, 'gpu') or own.name}; --gpu {options.gpu} is compiled for"
+            + (f", with its limit of {table:,} bytes instead of {printed:,}" if printed not in (0, table) else "")
+        )
         return table, "table"
     if printed and printed != table:
         notes.append(
@@ -157,16 +214,20 @@ def _given(
     origin: dict[str, str] = {}
 
     def take(name: str, value: Any, where: str) -> None:
-        if value is not None and name not in given:
+        if value is None:
+            return
+        value = (element_type(value) or value) if name.endswith("dtype") else value
+        if name not in given:
             given[name], origin[name] = value, where
+        elif str(given[name]) != str(value):
+            notes.append(f"{where} says {name} = {value}; {given[name]} is used, as {origin[name]} says")
 
     for name, value in options.settings.items():
-        take(name, _dtype(value) if name.endswith("dtype") else value, f"--{name.replace('_', '-')}")
+        take(name, value, f"--{name.replace('_', '-')}" if name in OWN_OPTIONS else "--set")
     known = {parameter.name: parameter for parameter in recipe.parameters}
     for parameter in known.values():
         if diagnosis and parameter.fact and (fact := diagnosis.facts.get(parameter.fact)):
-            value = _fact_value(parameter, fact)
-            take(parameter.name, value, f"log line {fact.line}")
+            take(parameter.name, _fact_value(parameter, fact), f"log line {fact.line}")
     if options.config:
         config = read_model_config(options.config)
         for name, value in _from_config(config, given).items():
@@ -179,15 +240,17 @@ def _given(
 def _from_config(config: ModelConfig, given: dict[str, Any]) -> dict[str, Any]:
     """Choose the layer kind that the flags ask for, else the one with full attention."""
     window = given.get("window")
-    wanted = [one for one in config.layers if window is None or bool(int(window)) == bool(one.window)]
+    wanted = [one for one in config.layers if window is None or (str(window) != "0") == bool(one.window)]
     layer = (wanted or list(config.layers))[0]
     values: dict[str, Any] = {
+        "mla": config.latent,
         "head_size": layer.head_size,
+        "v_head_size": layer.v_head_size or None,
         "window": layer.window,
         "q_per_kv": layer.q_per_kv,
         "kv_heads": layer.kv_heads,
         "softcap": config.softcap or None,
-        "dtype": config.dtype or None,
+        "dtype": element_type(config.dtype).replace("auto", "") or None,
     }
     return values
 
@@ -195,19 +258,13 @@ def _from_config(config: ModelConfig, given: dict[str, Any]) -> dict[str, Any]:
 def _fact_value(parameter: Parameter, fact: StatedFact) -> Any:
     value = fact.value
     if parameter.fact.endswith("dtype"):
-        value = _dtype(value)
-        return None if value == "auto" else value
+        return element_type(value).replace("auto", "") or None
     if isinstance(parameter.default, int) and not isinstance(parameter.default, bool):
         try:
             return int(float(value))
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
     return value
-
-
-def _dtype(value: Any) -> Any:
-    text = str(value).removeprefix("torch.")
-    return _DTYPES.get(text, text)
 
 
 def _compiler(options: Options, diagnosis: Diagnosis | None, notes: list[str]) -> CompilerEnv:
@@ -223,9 +280,12 @@ def _compiler(options: Options, diagnosis: Diagnosis | None, notes: list[str]) -
 def _source(options: Options, diagnosis: Diagnosis | None, recipe: Recipe) -> SourceSpec | None:
     if not recipe.library:
         return None
+    return find_source(recipe.library, _release(options, diagnosis, recipe), options.source)
+
+
+def _release(options: Options, diagnosis: Diagnosis | None, recipe: Recipe) -> str:
     short = recipe.library.split("-", maxsplit=1)[0]
-    version = options.versions.get(recipe.library) or _text(diagnosis, f"{short}_version")
-    return find_source(recipe.library, version, options.source)
+    return options.versions.get(recipe.library) or _text(diagnosis, f"{short}_version")
 
 
 def _text(diagnosis: Diagnosis | None, name: str) -> str:

@@ -141,6 +141,10 @@ def _reason(problem: Exception) -> str:
     """Say in one line what the compiler said; Triton's own errors end with the line that matters."""
     lines = [line for line in str(problem).strip().splitlines() if line.strip()]
     kind = type(problem).__name__
+    marks = [index for index, line in enumerate(lines) if line.strip() == "^"]
+    if lines and marks and 0 < marks[-1] < len(lines) - 1:  # "at 4:20:", the source down to the line, a mark below it
+        source, said = lines[marks[-1] - 1].strip(), lines[-1].strip()
+        return f"{kind}: {said}, {lines[0].strip().rstrip(':')} of the kernel: {source}"
     return f"{kind}: {lines[0].strip() if lines else ''}" + (f" ... {lines[-1].strip()}" if len(lines) > 1 else "")
 
 

@@ -29,6 +29,7 @@ _VERDICTS = {
     "failed": "Not compiled",
 }
 _PLAIN = Style(width=100)
+_LIMITS = {"table": "the table of architectures"}
 _SHOWN = 6
 
 
@@ -42,10 +43,7 @@ def reproduction_report(result: Reproduction, name: str, style: Style) -> str:
         return _markdown(body, figure)
     lines = [visible(line) for line in _reproduction_lines(result)]
     figure = memory_map_text(result.ledger, result.limit_bytes, style) if result.buffers else ""
-    head, tail = lines[:3], lines[3:]
-    return (
-        "\n".join(_wrapped(head, style.width)) + "\n\n" + figure + "\n" + "\n".join(_wrapped(tail, style.width)) + "\n"
-    )
+    return _page(lines[:3], figure, lines[3:], style.width)
 
 
 def _reproduction_lines(result: Reproduction) -> list[str]:
@@ -55,7 +53,7 @@ def _reproduction_lines(result: Reproduction) -> list[str]:
     return [
         f"{_VERDICTS[result.verdict]}: {_figure_words(result)}",
         where,
-        f"settings: {_settings(result.settings)}",
+        f"settings: {_settings(result.settings) or 'none'}",
         *_extra_lines(result),
     ]
 
@@ -63,13 +61,16 @@ def _reproduction_lines(result: Reproduction) -> list[str]:
 def _figure_words(result: Reproduction) -> str:
     if result.required_bytes is None:
         return result.failure.message if result.failure else "no kernel was launched"
-    limit = f"{result.required_bytes:,} bytes of {result.limit_bytes:,}"
-    over = f", {result.over_bytes:,} over" if result.over_bytes else ", it fits"
+    figure = f"{result.required_bytes:,} bytes of {result.limit_bytes:,}"
+    figure += f", {result.over_bytes:,} over" if result.over_bytes else ", it fits"
     if result.verdict == "not_reproduced":
-        return f"the log prints {result.printed_bytes:,}; compiled here {limit}{over}"
+        asked = "the log prints" if result.printed_from == "log" else "asked for are"
+        near = result.nearest[0].required_bytes if result.nearest else result.required_bytes
+        nearest = f"; nearest of what was tried: {near:,}" if near != result.required_bytes else ""
+        return f"{asked} {result.printed_bytes:,} bytes, these settings need {figure}{nearest}"
     if result.verdict == "reproduced_with_other_settings":
-        return f"{limit}{over}, with settings the log does not state"
-    return f"{limit}{over}"
+        return f"{figure}, with {_settings(result.changed)}"
+    return figure
 
 
 def _extra_lines(result: Reproduction) -> list[str]:
@@ -92,8 +93,8 @@ def _extra_lines(result: Reproduction) -> list[str]:
         shown = [_differing(result.exact_settings, one) for one in result.exact_settings[:_SHOWN]]
         lines.append(f"{len(result.exact_settings)} settings tried give exactly this figure: {'; '.join(shown)}")
     lines += [f"nearest: {one.required_bytes:,} bytes with {_settings(one.settings)}" for one in result.nearest]
-    if result.printed_bytes and result.limit_from != "log":
-        lines.append(f"limit: {result.limit_bytes:,} bytes from the {result.limit_from}")
+    if result.printed_from == "log" and result.limit_from != "log":
+        lines.append(f"limit: {result.limit_bytes:,} bytes, from {_LIMITS.get(result.limit_from, result.limit_from)}")
     lines += [f"{name}: from {where}" for name, where in result.origin.items() if not where.startswith("--")]
     lines += [one if one.startswith("assumed") else f"assumed: {one}" for one in result.assumptions]
     lines += [f"note: {note}" for note in result.notes]
@@ -119,14 +120,7 @@ def experiment_report(result: Experiment, name: str, style: Style) -> str:
         return _markdown(body, heat_map_text(grid_cells(result), result.limit_bytes, _PLAIN))
     lines = [visible(line) for line in body]
     figure = heat_map_text(grid_cells(result), result.limit_bytes, style)
-    return (
-        "\n".join(_wrapped(lines[:2], style.width))
-        + "\n\n"
-        + figure
-        + "\n"
-        + "\n".join(_wrapped(lines[2:], style.width))
-        + "\n"
-    )
+    return _page(lines[:2], figure, lines[2:], style.width)
 
 
 def _experiment_lines(result: Experiment) -> list[str]:
@@ -136,7 +130,8 @@ def _experiment_lines(result: Experiment) -> list[str]:
         f"{result.kernel} on {result.gpu} ({result.target}), Triton {result.triton}, {result.source}",
         f"baseline: {_settings(result.baseline)}"
         + (f", {result.baseline_bytes:,} bytes" if result.baseline_bytes is not None else ""),
-        "effects, in bytes: " + ", ".join(f"{name} {size:,}" for name, size in result.effects.items()),
+        "effects, in bytes: "
+        + ", ".join(f"{name} {'?' if size is None else f'{size:,}'}" for name, size in result.effects.items()),
     ]
     moving = {name: size for name, size in result.interactions.items() if size}
     if moving:
@@ -189,7 +184,7 @@ def fit_report(result: Fit, name: str, style: Style) -> str:
     head = [f"{result.model}: {result.kernel}, Triton {result.triton}"]
     heads = ("GPU", "release", "layers", "type", "phase", "bytes", "limit", "fits")
     table = [heads, *(_row(row) for row in result.rows)]
-    tail = [*result.since, *(f"note: {note}" for note in result.notes)]
+    tail = [*result.since, *result.assumptions, *(f"note: {note}" for note in result.notes)]
     notes = {f"{row.gpu}, {row.dtype}: {row.note}" for row in result.rows if row.note}
     tail += sorted(notes)
     if name == "markdown":
@@ -210,12 +205,8 @@ def fit_report(result: Fit, name: str, style: Style) -> str:
             dict.fromkeys(f"{row.gpu}, {row.version}, {row.layer_kind}, {row.dtype}, {row.phase}" for row in rows_)
         )
         ledgers.append("\n" + visible("; ".join(titles)) + ":\n" + memory_map_text(ledger, limit, style))
-    return (
-        "\n".join(
-            [*map(visible, head), "", *lines, "", *_wrapped([visible(line) for line in tail], style.width), *ledgers]
-        )
-        + "\n"
-    )
+    said = [visible(line) for line in tail]
+    return _page([visible(line) for line in head], "\n".join(lines), said, style.width) + "".join(ledgers)
 
 
 def _alike(rows: Sequence[Row]) -> dict[tuple[Ledger, int], list[Row]]:
@@ -238,7 +229,7 @@ def recipe_list(recipes: Sequence[Recipe], *, as_json: bool) -> str:
     """List recipes: name, title, library and releases."""
     if as_json:
         return json.dumps([_recipe(recipe) for recipe in recipes], indent=2)
-    width = max(len(recipe.name) for recipe in recipes)
+    width = max((len(recipe.name) for recipe in recipes), default=0)
     return "\n".join(f"{recipe.name.ljust(width)}  {recipe.title}" for recipe in recipes)
 
 
@@ -270,6 +261,12 @@ def _recipe(recipe: Recipe) -> dict[str, Any]:
 
 def _json(result: Any) -> str:
     return json.dumps(msgspec.to_builtins(result), indent=2) + "\n"
+
+
+def _page(head: list[str], figure: str, tail: list[str], width: int) -> str:
+    """Put a report together: wrapped text, and the figure between as it is."""
+    parts = ["\n".join(_wrapped(head, width)), figure.strip("\n"), "\n".join(_wrapped(tail, width))]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _settings(settings: dict[str, Any]) -> str:

@@ -17,6 +17,10 @@ class NoLibrary:
 
     version = ""
 
+    def __init__(self) -> None:
+        """Begin without files."""
+        self.files: dict[str, str] = {}
+
     def module(self, *names: str) -> Any:
         """Have nothing to import."""
         raise LookupError(" or ".join(names))

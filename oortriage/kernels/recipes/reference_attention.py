@@ -43,9 +43,11 @@ RECIPES = (
         call=_call,
         parameters=(
             Parameter("dtype", "float16", "element type of Q, K and V", fact="dtype"),
-            Parameter("head_size", 128, "elements a head", fact="head_size"),
-            Parameter("window", 0, "sliding window in tokens, 0 for full attention", fact="sliding_window"),
-            Parameter("tile", 32, "keys and values of one step"),
+            Parameter("head_size", 128, "elements a head", tries=(64, 128, 256, 512), fact="head_size"),
+            Parameter(
+                "window", 0, "sliding window in tokens, 0 for full attention", tries=(0, 1024), fact="sliding_window"
+            ),
+            Parameter("tile", 32, "keys and values of one step", tries=(16, 32, 64)),
             Parameter("q_per_kv", 2, "query heads that share a KV head"),
             Parameter("block_size", 16, "tokens a page of the KV cache", fact="block_size"),
         ),
