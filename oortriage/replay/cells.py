@@ -8,15 +8,15 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 import msgspec
 
-from oortriage import kernels
+from oortriage import kernels, ledger
 from oortriage.cache import cache_folder
 from oortriage.gpu import virtual
 from oortriage.gpu.virtual.driver import Card
@@ -70,7 +70,7 @@ def compile_cells(
             if (kept := store.load(cell)) is not None:
                 found[index] = kept
     missing = [index for index in range(len(cells)) if index not in found]
-    lock = Lock()
+    lock, stop = Lock(), Event()
 
     def report() -> None:
         if progress:
@@ -86,7 +86,11 @@ def compile_cells(
                 report()
 
         job = Job(what.kernel, what.card, tuple(cells[index] for index in share), what.source, what.registers)
-        run_job(job, what.env, done, cell_seconds=cell_seconds)
+        try:
+            run_job(job, what.env, done, cell_seconds=cell_seconds, stop=stop)
+        except BaseException:
+            stop.set()  # what one child cannot do at all, the others need not try
+            raise
 
     report()
     if missing:
@@ -94,7 +98,12 @@ def compile_cells(
         # Neighbours in a grid differ in cost; dealt out in turn, every child gets of each.
         shares = [missing[start::count] for start in range(count)]
         with ThreadPoolExecutor(count) as pool:
-            for future in [pool.submit(work, share) for share in shares]:
+            futures = [pool.submit(work, share) for share in shares]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:
+                stop.set()  # after an interrupt no child goes on
+            for future in futures:
                 future.result()
     return [
         msgspec.structs.replace(found[index], cell=index) for index in range(len(cells))
@@ -118,6 +127,7 @@ class _Store:
             _digest(Path(what.kernel.rpartition(":")[0])) if is_user_kernel(what.kernel) else "",
             msgspec.to_builtins(what.card),
             what.env.version,
+            _settings_of_triton(),
             msgspec.to_builtins(what.source),
             what.registers,
         ]
@@ -160,6 +170,12 @@ class _Store:
                 self.notes.append(note)
 
 
+def _settings_of_triton() -> dict[str, str]:
+    """Return the environment variables that change what Triton compiles (``TRITON_F32_DEFAULT``)."""
+    places = ("TRITON_HOME", "TRITON_CACHE_DIR", "TRITON_CACHE_MANAGER", "TRITON_DUMP_DIR", "TRITON_INTERPRET")
+    return {name: value for name, value in os.environ.items() if name.startswith("TRITON_") and name not in places}
+
+
 def _digest(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -171,7 +187,7 @@ def _digest(path: Path) -> str:
 def _own_code() -> str:
     """Hash the code that calls kernels and reads what was allocated: a change there makes old outcomes stale."""
     whole: Any = hashlib.sha256()
-    files = [path for package in (kernels, virtual) for path in Path(package.__path__[0]).rglob("*.py")]
+    files = [path for package in (kernels, ledger, virtual) for path in Path(package.__path__[0]).rglob("*.py")]
     for path in sorted([*files, Path(__file__).with_name("worker.py"), Path(__file__).with_name("job.py")]):
         whole.update(path.read_bytes())
     return str(whole.hexdigest())

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import IO
 
@@ -25,6 +26,9 @@ CELL_SECONDS = 120.0
 #: Address space of the child. PyTorch alone maps several gigabytes.
 MEMORY_BYTES = 24 << 30
 
+#: How often it is looked whether the child still lives, seconds.
+_LOOK_SECONDS = 0.2
+
 Report = Callable[[Outcome], None]
 
 
@@ -39,6 +43,7 @@ def run_job(
     *,
     cell_seconds: float = CELL_SECONDS,
     start_seconds: float = START_SECONDS,
+    stop: threading.Event | None = None,
 ) -> None:
     """Compile a job's cells and hand on each outcome as it comes.
 
@@ -51,15 +56,17 @@ def run_job(
         done: called with each outcome; ``cell`` is the cell's place in the job.
         cell_seconds: time limit for one cell.
         start_seconds: time limit up to the first outcome, on top of the cell's.
+        stop: once set, the child is ended and the cells that are left are not done.
 
     Raises:
         ChildError: no cell can be done; the message says why.
     """
     offset = 0
-    while offset < len(job.cells):
+    stop = stop or threading.Event()
+    while offset < len(job.cells) and not stop.is_set():
         rest = msgspec.structs.replace(job, cells=job.cells[offset:], memory_bytes=job.memory_bytes or MEMORY_BYTES)
         count = 0
-        for outcome in _one_child(rest, env, cell_seconds, start_seconds):
+        for outcome in _one_child(rest, env, cell_seconds, start_seconds, stop):
             if outcome.cell < 0 and outcome.failure and outcome.failure.kind == "environment":
                 raise ChildError(outcome.failure.message)
             count += 1
@@ -67,27 +74,51 @@ def run_job(
         offset += count
 
 
-def _one_child(job: Job, env: CompilerEnv, cell_seconds: float, start_seconds: float) -> Iterator[Outcome]:
+def _one_child(
+    job: Job, env: CompilerEnv, cell_seconds: float, start_seconds: float, stop: threading.Event
+) -> Iterator[Outcome]:
     """Run one child and yield its outcomes; the last may be the failure it ended with."""
-    with tempfile.TemporaryFile() as errors, _start(env, errors) as child:
+    with tempfile.TemporaryFile() as errors:
+        child = _start(env, errors)
         try:
             lines = _feed(child, msgspec.json.encode(job))
             for count in range(len(job.cells)):
                 limit = cell_seconds + (start_seconds if not count else 0)
-                try:
-                    line = lines.get(timeout=limit)
-                except queue.Empty:
+                line = _next(lines, child, limit, stop)
+                if stop.is_set():
+                    return
+                if line is None:
                     yield _failed("timeout", f"the compiler took longer than {limit:g} s")
                     return
-                if not line:
+                try:
+                    outcome = msgspec.json.decode(line, type=Outcome)
+                except msgspec.DecodeError:  # nothing, or half a line: it died while it wrote
                     yield _ended(child, errors)
                     return
-                outcome = msgspec.json.decode(line, type=Outcome)
                 yield outcome
                 if outcome.cell < 0:
                     return
         finally:
             _kill(child)
+
+
+def _next(
+    lines: queue.Queue[bytes], child: subprocess.Popen[bytes], limit: float, stop: threading.Event
+) -> bytes | None:
+    """Wait for a line; empty when the child has ended, None when it takes too long.
+
+    A process that the child left behind may hold its output open, so its end alone is waited for too.
+    """
+    deadline = time.monotonic() + limit
+    while not stop.is_set() and (left := deadline - time.monotonic()) > 0:
+        with contextlib.suppress(queue.Empty):
+            return lines.get(timeout=min(left, _LOOK_SECONDS))
+        if child.poll() is not None:
+            try:
+                return lines.get(timeout=_LOOK_SECONDS)
+            except queue.Empty:
+                return b""
+    return None
 
 
 def _start(env: CompilerEnv, errors: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -102,19 +133,24 @@ def _start(env: CompilerEnv, errors: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _feed(child: subprocess.Popen[bytes], text: bytes) -> queue.Queue[bytes]:
-    """Write the job and read lines beside each other, so that neither pipe can block the other."""
+    """Write the job and read lines beside each other, so that neither pipe can block the other.
+
+    Each pipe is closed by the thread that uses it.
+    """
     lines: queue.Queue[bytes] = queue.Queue()
 
     def write() -> None:
-        with contextlib.suppress(OSError):
-            if child.stdin:
+        if child.stdin:
+            with contextlib.suppress(OSError):
                 child.stdin.write(text)
+            with contextlib.suppress(OSError):
                 child.stdin.close()
 
     def read() -> None:
-        with contextlib.suppress(OSError, ValueError):
-            for line in child.stdout or ():
-                lines.put(line)
+        if child.stdout:
+            with child.stdout, contextlib.suppress(OSError):
+                for line in child.stdout:
+                    lines.put(line)
         lines.put(b"")
 
     threading.Thread(target=write, daemon=True).start()

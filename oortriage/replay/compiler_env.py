@@ -15,6 +15,7 @@ import msgspec
 
 from oortriage.cache import cache_folder
 from oortriage.errors import OortriageError, UsageError
+from oortriage.gpu.virtual.adapter import OLDEST
 
 #: The Triton that each PyTorch release requires (its own wheel metadata, checked 2026-11-30).
 TRITON_OF_TORCH = {
@@ -35,9 +36,11 @@ class CompilerEnv(msgspec.Struct, frozen=True):
     folder: str = ""
 
     def variables(self) -> dict[str, str]:
-        """Return the environment of a child that compiles with it."""
+        """Return the environment of a child that compiles with it; Triton's interpreter would compile nothing."""
         paths = [self.folder, os.environ.get("PYTHONPATH", "")]
-        return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+        own = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+        own.pop("TRITON_INTERPRET", None)
+        return own
 
 
 class CompilerMissingError(OortriageError):
@@ -51,11 +54,8 @@ def compiler_env(version: str = "") -> CompilerEnv:
         CompilerMissingError: none is installed, or the release cannot be fetched.
         UsageError: the version is no version.
     """
-    try:
-        installed = importlib.metadata.version("triton")
-    except importlib.metadata.PackageNotFoundError:
-        installed = ""
-    if version in ("", installed):
+    installed = _installed()
+    if version in ("", installed) or (installed and version == installed.removesuffix(".0")):
         if not installed:
             raise CompilerMissingError(
                 "Triton is not installed: `pip install 'oortriage[triton]'` (Linux, no GPU needed), "
@@ -64,7 +64,22 @@ def compiler_env(version: str = "") -> CompilerEnv:
         return CompilerEnv(installed)
     if not re.fullmatch(r"\d+(\.\d+){1,2}(\.post\d+)?", version):
         raise UsageError(f"--triton {version}: not a version")
+    if tuple(int(one) for one in version.split(".")[:2]) < OLDEST:
+        raise UsageError(
+            f"--triton {version}: older than {OLDEST[0]}.{OLDEST[1]}, the first that this version of oortriage can "
+            "compile with"
+        )
     return CompilerEnv(version, str(_fetched(version)))
+
+
+def _installed() -> str:
+    """Return the version of the Triton that is installed, of whatever distribution; empty when there is none."""
+    for name in ("triton", "pytorch-triton-rocm", "triton-rocm", "pytorch-triton", "triton-xpu"):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return ""
 
 
 def _fetched(version: str) -> Path:
@@ -96,8 +111,7 @@ def _fetched(version: str) -> Path:
             check=False,
         )
         if done.returncode:
-            reason = next((line for line in reversed(done.stderr.splitlines()) if "ERROR" in line), done.stderr.strip())
-            raise CompilerMissingError(f"Triton {version} cannot be fetched: {reason}")
+            raise CompilerMissingError(f"Triton {version} cannot be fetched: {_reason(done.stderr)}")
         temporary.replace(folder)
     except OSError:
         if not (folder / "triton").is_dir():  # else another process was first
@@ -105,6 +119,13 @@ def _fetched(version: str) -> Path:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return folder
+
+
+def _reason(said: str) -> str:
+    """Say why pip could not fetch a release."""
+    if "(from versions: none)" in said:
+        return "the package index cannot be reached, or has no Triton for this Python and this system"
+    return next((line for line in reversed(said.splitlines()) if "ERROR" in line), said.strip())
 
 
 def stated_triton(triton_version: str, torch_version: str) -> str:

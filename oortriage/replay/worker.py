@@ -83,19 +83,19 @@ def _torch(job: Job) -> Iterator[None]:
 
 def _cell(job: Job, recipe: Recipe, library: Library, cell: Cell) -> Outcome:
     session = Session(job.card, cell.overrides)
-    failure = None
+    failure, kernels = None, []
     try:
         with session.run():
             recipe.call(library, cell.shape)
+        local: dict[str, str] = getattr(library, "local", {})
+        kernels = [_kernel(job, launch, local) for launch in _once(session.launches)]
     except MemoryError:
         raise
     except OortriageError as problem:
         failure = Failure("environment", str(problem))
-    except Exception as problem:  # noqa: BLE001 (a kernel may raise anything; it becomes the outcome)
+    except BaseException as problem:  # noqa: BLE001 (a kernel may raise anything, SystemExit too; it becomes the outcome)
         traceback.print_exc()
         failure = Failure("does_not_compile", _reason(problem))
-    local: dict[str, str] = getattr(library, "local", {})
-    kernels = [] if failure else [_kernel(job, launch, local) for launch in _once(session.launches)]
     return Outcome(
         -1,
         kernels=tuple(kernels),
@@ -107,10 +107,10 @@ def _cell(job: Job, recipe: Recipe, library: Library, cell: Cell) -> Outcome:
 
 
 def _once(launches: list[Launch]) -> list[Launch]:
-    """Drop repeated launches of the same kernel with the same settings; one made in earnest stays."""
-    kept: dict[tuple[str, str], Launch] = {}
+    """Drop repeated launches of a kernel with the same settings and figure; one made in earnest stays."""
+    kept: dict[tuple[str, str, int], Launch] = {}
     for launch in launches:
-        key = (launch.kernel, str(launch.settings))
+        key = (launch.kernel, str(launch.settings), launch.allocation.shared_bytes)
         if key not in kept or kept[key].tuning:
             kept[key] = launch
     return list(kept.values())
@@ -119,25 +119,36 @@ def _once(launches: list[Launch]) -> list[Launch]:
 def _kernel(job: Job, launch: Launch, local: dict[str, str]) -> Kernel:
     """Itemise a launch; ``local`` maps files as they lie on this machine to their path in the package."""
     from oortriage.gpu.virtual.module_text import read_ledger
-    from oortriage.gpu.virtual.registers import assemble
 
     allocation = launch.allocation
     ledger = read_ledger(allocation.text, allocation.shared_bytes, allocation.measure)
     buffers = tuple(msgspec.structs.replace(one, file=local.get(one.file, one.file)) for one in ledger.buffers)
-    warps = int(allocation.metadata.get("num_warps") or 4)
     return Kernel(
         name=launch.kernel,
         settings=launch.settings,
         required_bytes=allocation.shared_bytes,
         tensor_memory_columns=allocation.tensor_memory_columns,
-        threads=warps * job.card.target.warp_size,
+        threads=allocation.warps * job.card.target.warp_size,
         ledger=msgspec.structs.replace(ledger, buffers=buffers),
         tuning=launch.tuning,
-        registers=Registers(**assemble(launch.source, job.card.target, launch.options)) if job.registers else None,
+        registers=_registers(job, launch),
     )
 
 
-def _reason(problem: Exception) -> str:
+def _registers(job: Job, launch: Launch) -> Registers | None:
+    """Assemble a kernel that is launched in earnest; none where the assembler refuses it."""
+    from oortriage.gpu.virtual.registers import assemble
+
+    if not job.registers or launch.tuning:
+        return None
+    try:
+        return Registers(**assemble(launch.source, job.card.target, launch.options))
+    except (RuntimeError, OSError):
+        traceback.print_exc()  # the shared memory is known all the same
+        return None
+
+
+def _reason(problem: BaseException) -> str:
     """Say in one line what the compiler said; Triton's own errors end with the line that matters."""
     lines = [line for line in str(problem).strip().splitlines() if line.strip()]
     kind = type(problem).__name__

@@ -40,7 +40,8 @@ class Allocation(msgspec.Struct, frozen=True):
 
     ``shared_bytes`` is ``ttg.shared``, the figure a launch compares with the limit;
     ``tensor_memory_columns`` is Blackwell's. ``text`` is the module with locations, ``measure`` asks
-    the same pass for the size of a module given as text (bytes).
+    the same pass for the size of a module given as text (bytes). ``warps`` are those of a block: more
+    than ``num_warps`` where the kernel divides its labour between warps.
     """
 
     shared_bytes: int
@@ -48,6 +49,7 @@ class Allocation(msgspec.Struct, frozen=True):
     text: str
     measure: Callable[[str], int | None]
     metadata: dict[str, Any]
+    warps: int = 4
 
 
 def version() -> str:
@@ -172,7 +174,8 @@ def allocate(source: Any, target: Target, options: dict[str, Any]) -> Allocation
         return _measure(text, context, add, call[0] if call else ())
 
     shared = max(_attribute(module, "ttg.shared"), int(metadata.get("min_shared_mem") or 0))
-    return Allocation(shared, _attribute(module, "ttg.tensor_memory_size"), str(module), measure, metadata)
+    warps = _attribute(module, "ttg.total-num-warps") or int(metadata.get("num_warps") or 4)
+    return Allocation(shared, _attribute(module, "ttg.tensor_memory_size"), str(module), measure, metadata, warps)
 
 
 def machine_code(source: Any, target: Target, options: dict[str, Any]) -> tuple[str, int]:

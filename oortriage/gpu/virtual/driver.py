@@ -56,6 +56,12 @@ class _Utilities:
         """Nothing was loaded."""
 
 
+def call_once(kernel: Callable[[], Any], quantiles: Any = None, **_: Any) -> list[float]:
+    """Call a kernel instead of measuring it, so that a configuration that does not fit is found out."""
+    kernel()
+    return [1.0] * len(quantiles or (1,))
+
+
 class VirtualDriver:
     """Stands in for Triton's CUDA or HIP driver.
 
@@ -104,13 +110,8 @@ class VirtualDriver:
         return torch.cuda
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
-        """Return a benchmark that calls a kernel once, so that a configuration that does not fit is found out."""
-
-        def call(kernel: Callable[[], Any], quantiles: Any = None, **_: Any) -> list[float]:
-            kernel()
-            return [1.0] * len(quantiles or (1,))
-
-        return call
+        """Return what an autotuner measures with."""
+        return call_once
 
     def get_empty_cache_for_benchmark(self) -> Any:
         """There is no cache to clear."""

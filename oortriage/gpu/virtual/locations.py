@@ -11,7 +11,7 @@ import msgspec
 
 _ALIAS = re.compile(r"^#(loc\d*) = loc\((.*)\)$", re.MULTILINE)
 _REFERENCE = re.compile(r"#(loc\d*)")
-_FILE = re.compile(r'^"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
+_FILE = re.compile(r'^"((?:[^"\\]|\\.)*)":(\d{1,9}):(\d{1,9})')
 _NAMED = re.compile(r'^"((?:[^"\\]|\\.)*)"\(')
 #: Deeper nesting than any inlining makes; a cycle would be a broken file.
 _DEPTH = 40
@@ -34,6 +34,7 @@ class Locations:
     def __init__(self, module: str) -> None:
         """Collect the aliases."""
         self._aliases = dict(_ALIAS.findall(module))
+        self._found: dict[str, Place] = {}
 
     def find(self, text: str) -> Place:
         """Resolve what stands within ``loc(...)`` to a place; an empty one when unknown.
@@ -47,20 +48,23 @@ class Locations:
         if depth > _DEPTH:
             return Place()
         if alias := _REFERENCE.fullmatch(text):
-            return self._find(self._aliases.get(alias.group(1), ""), depth + 1)
+            name = alias.group(1)
+            if name not in self._found:
+                self._found[name] = Place()  # what an alias within itself is; each is resolved once
+                self._found[name] = self._find(self._aliases.get(name, "").strip(), depth + 1)
+            return self._found[name]
         if found := _FILE.match(text):
             return Place(_unescape(found.group(1)), int(found.group(2)), int(found.group(3)) + 1)
         if found := _NAMED.match(text):
-            inner = self._find(text[found.end() : -1], depth + 1)
+            inner = self._find(text[found.end() : -1].strip(), depth + 1)
             return msgspec.structs.replace(inner, name=_unescape(found.group(1)))
-        if text.startswith("callsite(") and " at " in text:
-            callee, caller = _split_call(text[len("callsite(") : -1])
-            places = [self._find(callee, depth + 1), self._find(caller, depth + 1)]
+        if text.startswith("callsite("):
+            places = [self._find(part, depth + 1) for part in _split(text[len("callsite(") : -1], " at ", most=1)]
             own = [place for place in places if place.file and not _is_library(place.file)]
             return (own or places)[0]
         if text.startswith("fused"):
-            inside = text[text.find("[") + 1 : text.rfind("]")]
-            for part in _split_list(inside):
+            listed = _split(text, "[", most=1, brackets="<>")[-1]  # what is told in the angles may hold brackets too
+            for part in _split(listed.rpartition("]")[0], ","):
                 if (place := self._find(part, depth + 1)).file:
                     return place
         return Place()
@@ -83,22 +87,22 @@ def _unescape_one(found: re.Match[bytes]) -> bytes:
     return bytes([int(code, 16)]) if len(code) == 2 else code
 
 
-def _split_call(text: str) -> tuple[str, str]:
-    depth = 0
-    for index, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0 and text.startswith(" at ", index):
-            return text[:index], text[index + 4 :]
-    return text, ""
-
-
-def _split_list(text: str) -> list[str]:
-    parts, depth, begin = [], 0, 0
-    for index, letter in enumerate(text):
-        depth += (letter in "([") - (letter in ")]")
-        if letter == "," and depth == 0:
+def _split(text: str, mark: str, *, most: int = -1, brackets: str = "()[]<>") -> list[str]:
+    """Split at a mark that stands in no bracket and no quotes, at most so often."""
+    parts, depth, begin, quoted, index = [], 0, 0, False, 0
+    while index < len(text):
+        letter = text[index]
+        if quoted:
+            index += letter == "\\"
+            quoted = letter != '"'
+        elif letter == '"':
+            quoted = True
+        elif depth == 0 and most != 0 and text.startswith(mark, index):
             parts.append(text[begin:index].strip())
-            begin = index + 1
+            begin, most = index + len(mark), most - 1
+        elif letter in brackets:
+            depth += 1 if brackets.index(letter) % 2 == 0 else -1
+        index += 1
     return [*parts, text[begin:].strip()]
 
 
@@ -133,7 +137,7 @@ def variable_at(file: str, line: int, column: int) -> str:
 def _lines(file: str) -> tuple[str, ...]:
     try:
         return tuple(Path(file).read_text(encoding="utf-8", errors="replace").splitlines())
-    except OSError:
+    except (OSError, ValueError):
         return ()
 
 
@@ -141,7 +145,7 @@ def _lines(file: str) -> tuple[str, ...]:
 def _assignments(file: str) -> tuple[tuple[int, int, int, int, str], ...]:
     try:
         tree = ast.parse("\n".join(_lines(file)))
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     found = []
     for node in ast.walk(tree):

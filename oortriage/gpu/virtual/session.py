@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from oortriage.gpu.virtual.adapter import Allocation, allocate, gpu_target
-from oortriage.gpu.virtual.driver import Card, VirtualDriver
+from oortriage.gpu.virtual.driver import Card, VirtualDriver, call_once
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -42,8 +42,9 @@ class Session:
         self.card, self.overrides = card, dict(overrides or {})
         self.launches: list[Launch] = []
         self.taken: set[str] = set()
-        self.seen: dict[str, set[str]] = {}
         self._tuning = 0
+        self._stack = contextlib.ExitStack()
+        self._tuners: set[int] = set()
 
     @contextlib.contextmanager
     def run(self) -> Iterator[Session]:
@@ -52,14 +53,18 @@ class Session:
         from triton import compiler
         from triton.runtime import Autotuner, JITFunction, driver
 
-        with contextlib.ExitStack() as stack:
-            before = driver._active if hasattr(driver, "_active") else None  # noqa: SLF001 (no getter without side effect)
+        self._tuners.clear()
+        with self._stack as stack:
+            # Up to 3.4 `active` is a plain attribute; later it is a property that makes a driver when asked.
+            before = driver._active if hasattr(driver, "_active") else driver.active  # noqa: SLF001
             driver.set_active(VirtualDriver(self.card, _device_number(self.card)))
             stack.callback(driver.set_active, before)
+            compile_here = _compiling(compiler.compile)
             for owner, name, value in (
-                (compiler, "compile", self._compile),
-                (triton, "compile", self._compile),
+                (compiler, "compile", compile_here),
+                (triton, "compile", compile_here),
                 (JITFunction, "run", self._overriding(JITFunction.run)),
+                (Autotuner, "run", self._forgetting(Autotuner.run)),
                 (Autotuner, "_bench", self._noting_trials(Autotuner._bench)),  # noqa: SLF001
             ):
                 stack.callback(setattr, owner, name, getattr(owner, name))
@@ -72,8 +77,6 @@ class Session:
         def overridden(function: Any, *arguments: Any, grid: Any, warmup: bool, **named: Any) -> Any:
             given = list(arguments)
             parameters = list(function.arg_names)
-            known = self.seen.setdefault(function.fn.__name__, set())
-            known.update(_constants(function), _OPTIONS)
             for name, value in self.overrides.items():
                 if name in parameters:
                     index = parameters.index(name)
@@ -90,6 +93,22 @@ class Session:
 
         return overridden
 
+    def _forgetting(self, run: Any) -> Any:
+        """Let an autotuner try anew in each session, keep nothing on disk, and neither clear nor copy tensors."""
+
+        def forgetful(tuner: Any, *arguments: Any, **named: Any) -> Any:
+            if id(tuner) not in self._tuners:
+                self._tuners.add(id(tuner))
+                self._stack.callback(vars(tuner).update, dict(vars(tuner)))
+                self._stack.callback(vars(tuner).clear)
+                # Our benchmark would stand in for a measurement, in this process and in the user's own cache.
+                tuner.cache, tuner.cache_results = {}, False
+                tuner.reset_to_zero, tuner.restore_value = [], []
+                vars(tuner)["do_bench"] = call_once
+            return run(tuner, *arguments, **named)
+
+        return forgetful
+
     def _noting_trials(self, bench: Any) -> Any:
         def noted(tuner: Any, *arguments: Any, **named: Any) -> Any:
             self._tuning += 1
@@ -100,7 +119,8 @@ class Session:
 
         return noted
 
-    def _compile(self, source: Any, target: Any = None, options: Any = None, **_: Any) -> _Kernel:
+    def compile(self, source: Any, target: Any = None, options: Any = None, **_: Any) -> _Kernel:
+        """Allocate instead of compiling; takes the place of ``triton.compile``."""
         if target is not None and target != gpu_target(self.card.target):
             raise ValueError(f"compiled for {target}, the virtual GPU is {self.card.target.name}")
         given = {name: value for name, value in dict(options or {}).items() if value is not None}
@@ -118,6 +138,15 @@ class Session:
             from triton.runtime.errors import OutOfResources
 
             raise OutOfResources(allocation.shared_bytes, self.card.limit_bytes, "shared memory")
+
+
+def _compiling(before: Any) -> Any:
+    """Make what stands for ``triton.compile``: a kernel keeps it for good, so it asks which session is on."""
+
+    def compiled(*arguments: Any, **named: Any) -> Any:
+        return _active[-1].compile(*arguments, **named) if _active else before(*arguments, **named)
+
+    return compiled
 
 
 class _Kernel:
@@ -143,10 +172,6 @@ class _Kernel:
 
 
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu", "matrix_instr_nonkdim", "kpack")
-
-
-def _constants(function: Any) -> list[str]:
-    return [parameter.name for parameter in function.params if parameter.is_constexpr]
 
 
 def _settings(source: Any, allocation: Allocation) -> dict[str, Any]:

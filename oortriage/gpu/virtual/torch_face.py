@@ -45,10 +45,11 @@ def torch_sees(card: Card) -> Iterator[None]:
         for name, answer in answers.items():
             stack.callback(setattr, torch.cuda, name, getattr(torch.cuda, name))
             setattr(torch.cuda, name, answer)
-        if card.target.backend == "hip":
-            stack.callback(setattr, torch.version, "hip", torch.version.hip)
-            torch.version.hip = "6.4.0"
-        else:
-            stack.callback(setattr, torch.version, "cuda", torch.version.cuda)
-            torch.version.cuda = torch.version.cuda or "12.8"
+        hip = card.target.backend == "hip"
+        for name, version in (
+            ("hip", "6.4.0" if hip else None),
+            ("cuda", None if hip else torch.version.cuda or "12.8"),
+        ):
+            stack.callback(setattr, torch.version, name, getattr(torch.version, name))
+            setattr(torch.version, name, version)
         yield
