@@ -13,7 +13,9 @@ from typing import Any
 import msgspec
 
 from oortriage.errors import OortriageError
+from oortriage.gpu.virtual import front_end
 
+Stages = dict[str, Callable[[Any, dict[str, Any]], Any]]
 #: Before 3.4 the pass pipeline and the launch path have another shape.
 OLDEST = (3, 4)
 
@@ -100,20 +102,35 @@ def lower(source: Any, target: Target, options: dict[str, Any]) -> tuple[Any, An
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
-    stages: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
+    metadata: dict[str, Any] = {"target": target.name, **parsed.__dict__}
+    stages: Stages = {}
     backend.add_stages(stages, parsed, source.language)
-    functions, modules = backend.get_codegen_implementation(parsed), backend.get_module_map()
+    module = _front_end(source, target, backend, parsed, context, metadata)
+    stages.pop("ttir", None)
+    for name in list(stages)[: list(stages).index("llir")]:
+        module = stages.pop(name)(module, metadata)
+    return module, stages, metadata, context
+
+
+def _front_end(source: Any, target: Target, backend: Any, options: Any, context: Any, metadata: dict[str, Any]) -> Any:
+    """Turn the function into IR on tensors, or take that of a cell that the front end cannot tell from this one."""
+    key = f"{target.name} {source.hash()}"
+    if (kept := front_end.take(key, options, context)) is not None:
+        return kept
+    watched = front_end.Watched(options)
+    functions, modules = backend.get_codegen_implementation(watched), backend.get_module_map()
     try:
-        module = source.make_ir(gpu_target(target), parsed, functions, modules, context)
+        module = source.make_ir(gpu_target(target), watched, functions, modules, context)
     except TypeError as problem:
         if "positional argument" not in str(problem):
             raise
-        module = source.make_ir(parsed, functions, modules, context)  # up to 3.4, without the target
-    metadata: dict[str, Any] = {"target": target.name, **parsed.__dict__}
-    names = list(stages)
-    for name in names[names.index(source.ext) : names.index("llir")]:
-        module = stages.pop(name)(module, metadata)
-    return module, stages, metadata, context
+        module = source.make_ir(watched, functions, modules, context)  # up to 3.4, without the target
+    stages: Stages = {}
+    backend.add_stages(stages, watched, source.language)
+    if "ttir" in stages:  # Gluon has no such stage
+        module = stages["ttir"](module, metadata)
+    front_end.keep(key, watched, module)
+    return module
 
 
 def without_torch() -> None:
@@ -257,21 +274,13 @@ def _attribute(module: Any, name: str) -> int:
 
 def _measure(text: str, context: Any, add: Callable[..., None], arguments: tuple[Any, ...]) -> int | None:
     """Ask the allocation pass how many bytes a module needs; None when it cannot be asked."""
-    import os
-    import tempfile
-
     from triton._C.libtriton import ir
 
-    handle, path = tempfile.mkstemp(suffix=".mlir")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        module = ir.parse_mlir_module(path, context)
+        module = front_end.parse(text, context)
         manager = ir.pass_manager(context)
         add(manager, *arguments)
         _run(manager, module)
         return _attribute(module, "ttg.shared")
     except Exception:  # noqa: BLE001 (MLIR raises RuntimeError and its own; the caller shows a bound instead)
         return None
-    finally:
-        os.unlink(path)  # noqa: PTH108 (a path of ours, made by tempfile)
