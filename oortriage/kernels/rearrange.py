@@ -57,7 +57,8 @@ def rearrange(tensor: Any, pattern: str, **sizes: int) -> Any:
 def _groups(side: str) -> list[list[str]]:
     """Read ``b (h d)`` as [[b], [h, d]]."""
     found = re.findall(r"\(([^)]*)\)|(\S+)", side)
-    return [inside.split() if not alone else [alone] for inside, alone in found]
+    groups = [inside.split() if not alone else [alone] for inside, alone in found]
+    return [[name for name in group if name != "1"] for group in groups]  # a 1 is a dimension of nothing
 
 
 def _spelled_out(before: list[list[str]], after: list[list[str]], dimensions: int) -> Any:

@@ -16,6 +16,12 @@ def test_dimensions_are_split_moved_and_merged() -> None:
     assert torch.equal(rearrange(tensor, "... (p n) -> ... p n", n=5), tensor.unflatten(-1, (1, 5)))
 
 
+def test_dimensions_of_one_come_and_go() -> None:
+    tensor = torch.arange(6).reshape(2, 3)
+    assert torch.equal(rearrange(tensor, "h p -> h 1 p 1"), tensor[:, None, :, None])
+    assert torch.equal(rearrange(tensor[:, None], "h 1 p -> p h"), tensor.T)
+
+
 @pytest.mark.parametrize(
     "pattern", ["a b -> b a", "a b c d -> a b c", "(a e) b c d -> a e b c d", "a ... d -> d a ..."]
 )
