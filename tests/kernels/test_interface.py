@@ -88,7 +88,7 @@ def test_anything_else_is_refused(name: str, text: Any, words: str) -> None:
 
 
 def test_a_name_it_does_not_have_lists_those_it_has() -> None:
-    with pytest.raises(UsageError, match="made.up has no parameter heads, tile; it has dtype, kv_dtype"):
+    with pytest.raises(UsageError, match=r"made\.up has no parameter heads, tile; it has dtype, kv_dtype"):
         shape_of(heads=1, tile=2)
 
 

@@ -166,7 +166,7 @@ def test_a_folder_stands_for_the_config_in_it(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(LLAMA))
     assert read_model_config(tmp_path) == read_model_config(tmp_path / "config.json")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="empty/config.json: cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"empty/config\.json: cannot be read: No such file"):
         read_model_config(tmp_path / "empty")
 
 

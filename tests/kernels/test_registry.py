@@ -43,7 +43,7 @@ def test_a_near_name_is_offered() -> None:
 
 
 def test_a_far_name_lists_all() -> None:
-    with pytest.raises(UsageError, match="reference.attention.*vllm.unified_attention.*FILE.py:FUNCTION"):
+    with pytest.raises(UsageError, match=r"reference\.attention.*vllm\.unified_attention.*FILE\.py:FUNCTION"):
         find_recipe("zzz")
 
 

@@ -84,7 +84,7 @@ def test_members_that_point_outside_are_left_out() -> None:
 
 @pytest.mark.usefixtures("index")
 def test_a_release_that_has_neither_lists_those_there_are() -> None:
-    with pytest.raises(SourceError, match=r"newest: 1\.0"):
+    with pytest.raises(SourceError, match=r"newest is 1\.0"):
         find.find_source("lib", "2.0")
 
 

@@ -90,7 +90,8 @@ def test_data_files_are_chosen_by_words_in_one_folder(library: SourceLibrary) ->
     assert "made_up/data/E=8.json" in library.files
 
 
-def test_other_packages_are_left_alone(library: SourceLibrary) -> None:
+@pytest.mark.usefixtures("library")
+def test_other_packages_are_left_alone() -> None:
     with pytest.raises(ModuleNotFoundError):
         __import__("made_upper")
 

@@ -21,7 +21,7 @@ def test_a_file_and_a_function(name: str) -> None:
 @pytest.mark.parametrize("name", ["vllm.unified_attention", "k.py", "k.py:", "k.py:1f", "k.txt:f", ":f", ".py:f", ""])
 def test_anything_else_is_a_recipes_name(name: str) -> None:
     assert not is_user_kernel(name)
-    with pytest.raises(UsageError, match="write FILE.py:FUNCTION"):
+    with pytest.raises(UsageError, match=r"write FILE\.py:FUNCTION"):
         user_recipe(name)
 
 

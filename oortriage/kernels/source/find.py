@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from oortriage.kernels.source._interface import NoWheelError, Source, SourceError, SourceSpec
 from oortriage.kernels.source.folder import FolderSource, folder_spec, installed_spec
 from oortriage.kernels.source.sdist import SdistSource, sdist_spec
 from oortriage.kernels.source.wheel import WheelSource, wheel_spec
+
+_VERSION = re.compile(r"\d[\w.+!-]{0,60}", re.ASCII)
 
 
 def find_source(library: str, version: str, folder: Path | None = None) -> SourceSpec:
@@ -21,6 +24,9 @@ def find_source(library: str, version: str, folder: Path | None = None) -> Sourc
     Raises:
         SourceError: none of the three is there.
     """
+    version = version.removeprefix("v")
+    if version and not _VERSION.fullmatch(version):  # it becomes part of a file's name, and may be from a log
+        raise SourceError(f"{library} {version[:60]!r}: that is no version")
     if folder:
         return folder_spec(library, folder, version)
     installed = installed_spec(library)

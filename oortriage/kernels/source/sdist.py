@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from oortriage.cache import cache_folder
 from oortriage.kernels.source._interface import SourceError, SourceSpec
-from oortriage.kernels.source.wheel import _keep, _packages
+from oortriage.kernels.source.wheel import _keep, _packages, _plain
 
 #: Folders below the archive's root that a package may stand in.
 _ROOTS = ("src", "python")
@@ -37,7 +37,9 @@ class SdistSource:
         if hashlib.sha256(data).hexdigest() != self._spec.digest:
             data = _download(self._spec.location)
             if hashlib.sha256(data).hexdigest() != self._spec.digest:
-                raise SourceError(f"{self._spec.location} is not the file whose SHA-256 the package index states")
+                raise SourceError(
+                    _plain(f"{self._spec.location} is not the file whose SHA-256 the package index states")
+                )
             _keep(kept, data)
         return _python_files(data, self._spec.location)
 
@@ -84,7 +86,7 @@ def _download(url: str) -> bytes:
         answer = requests.get(url, timeout=_TIMEOUT_S)
         answer.raise_for_status()
     except requests.RequestException as problem:
-        raise SourceError(f"{url}: cannot be read: {problem}") from problem
+        raise SourceError(_plain(f"{url}: cannot be read: {problem}")) from problem
     return answer.content
 
 
@@ -102,5 +104,5 @@ def _python_files(archive: bytes, name: str) -> dict[str, bytes]:
                 content = opened.extractfile(member)
                 files["/".join(parts)] = content.read() if content else b""
     except (tarfile.TarError, OSError, EOFError) as problem:
-        raise SourceError(f"{name}: no readable archive: {problem}") from problem
+        raise SourceError(_plain(f"{name}: no readable archive: {problem}")) from problem
     return files

@@ -6,6 +6,7 @@ Forty kilobytes of a 430 MB wheel are enough. Every file is checked against the 
 from __future__ import annotations
 
 import base64
+import contextlib
 import csv
 import hashlib
 import io
@@ -45,7 +46,8 @@ class WheelSource:
         try:
             return RemoteZip(self._spec.location, timeout=60)
         except Exception as problem:  # remotezip hands on whatever requests and zipfile raise
-            raise SourceError(f"{self._spec.location}: cannot be read: {problem}") from problem
+            _kept_address(self._spec.library, self._spec.version).unlink(missing_ok=True)  # the index is asked anew
+            raise SourceError(_plain(f"{self._spec.location}: cannot be read: {problem}")) from problem
 
     @cached_property
     def _record(self) -> dict[str, str]:
@@ -56,10 +58,13 @@ class WheelSource:
         else:
             name = next((one for one in self._zip.namelist() if one.endswith(".dist-info/RECORD")), "")
             if not name:
-                raise SourceError(f"{self._spec.location}: the wheel has no record of its files")
+                raise SourceError(_plain(f"{self._spec.location}: the wheel has no record of its files"))
             text = self._read(name).decode("utf-8", "replace")
             _keep(kept, text.encode())
-        return {row[0]: row[1] for row in csv.reader(io.StringIO(text)) if len(row) >= 2}
+        try:
+            return {row[0]: row[1] for row in csv.reader(io.StringIO(text)) if len(row) >= 2}
+        except csv.Error as problem:
+            raise SourceError(_plain(f"{self._spec.location}: its record cannot be read: {problem}")) from problem
 
     def _read(self, path: str) -> bytes:
         try:
@@ -67,7 +72,7 @@ class WheelSource:
         except SourceError:
             raise
         except Exception as problem:  # as above
-            raise SourceError(f"{self._spec.location}: {path} cannot be read: {problem}") from problem
+            raise SourceError(_plain(f"{self._spec.location}: {path} cannot be read: {problem}")) from problem
         return data
 
     def has(self, path: str) -> bool:
@@ -99,19 +104,43 @@ def wheel_spec(library: str, version: str) -> SourceSpec:
         NoWheelError: the release has none.
         SourceError: no way to the index.
     """
-    kept = cache_folder() / "wheels" / f"{library}-{version}.url"
+    kept = _kept_address(library, version)
     if kept.is_file():
         url, _, digest = kept.read_text(encoding="utf-8").partition(" ")
         return SourceSpec(library, version, "wheel", url, digest)
     packages = _packages(library)
-    wheels = [one for one in packages if one.version == version and one.package_type == "wheel"]
+    wheels = [one for one in packages if _same(one.version or "", version) and one.package_type == "wheel"]
     if not wheels:
-        versions = sorted({one.version for one in packages if one.version}, key=_order)
-        raise NoWheelError(f"the package index has no wheel of {library} {version}; newest: {', '.join(versions[-5:])}")
+        raise NoWheelError(
+            f"the package index has no wheel of {library} {version}; "
+            + _near(version, [one.version for one in packages if one.version])
+        )
     wheel = min(wheels, key=lambda one: next((i for i, tag in enumerate(_PREFERRED) if tag in one.filename), 9))
-    digest = wheel.digests.get("sha256", "")
+    digest = (wheel.digests or {}).get("sha256", "")
     _keep(kept, f"{wheel.url} {digest}".encode())
     return SourceSpec(library, version, "wheel", wheel.url, digest)
+
+
+def _kept_address(library: str, version: str) -> Path:
+    return cache_folder() / "wheels" / f"{library}-{version}.url"
+
+
+def _same(one: str, other: str) -> bool:
+    """Compare versions: 0.17 is 0.17.0."""
+    return bool(one) and re.sub(r"(?:\.0)+$", "", one) == re.sub(r"(?:\.0)+$", "", other)
+
+
+def _near(version: str, there: list[str]) -> str:
+    """Name the releases of the same minor version, or the ones before and after it; and the newest."""
+    versions = sorted(set(there), key=_order)
+    if not versions:
+        return "it has no release at all"
+    wanted = _order(version)
+    near = [one for one in versions if _order(one)[:2] == wanted[:2]]
+    if not near:
+        place = sum(_order(one) < wanted for one in versions)
+        near = versions[max(0, place - 2) : place + 2]
+    return f"near ones: {', '.join(near[-6:])}; the newest is {versions[-1]}"
 
 
 def released_versions(library: str, since: str) -> list[str]:
@@ -138,21 +167,28 @@ def _packages(library: str) -> list[Any]:
         with PyPISimple(_index()) as client:
             return list(client.get_project_page(library, timeout=30).packages)
     except Exception as problem:  # pypi-simple hands on whatever requests raises
-        raise SourceError(f"the package index has no {library}, or cannot be reached: {problem}") from problem
+        raise SourceError(_plain(f"the package index has no {library}, or cannot be reached: {problem}")) from problem
 
 
 def _index() -> str:
     """Return the package index that the user's pip uses."""
     if url := os.environ.get("PIP_INDEX_URL"):
         return url
-    asked = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    return asked.stdout.strip() or "https://pypi.org/simple/"
+    said = ""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        said = subprocess.run(
+            [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        ).stdout.strip()
+    return said or "https://pypi.org/simple/"
+
+
+def _plain(text: str) -> str:
+    """Leave out the password that an index's address may hold."""
+    return re.sub(r"(?<=//)[^/@\s]+@", "", text)
 
 
 def _matches(data: bytes, stated: str) -> bool:
@@ -167,6 +203,7 @@ def _keep(path: Path, data: bytes) -> Path:
     Raises:
         SourceError: the cache cannot be written; source that a compiler reads must be a file.
     """
+    temporary = ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent)
@@ -174,6 +211,8 @@ def _keep(path: Path, data: bytes) -> Path:
             file.write(data)
         Path(temporary).replace(path)
     except OSError as problem:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
         raise SourceError(f"{path}: cannot be written: {problem.strerror or problem}") from problem
     return path
 
@@ -183,4 +222,6 @@ def _short(text: str) -> str:
 
 
 def _order(version: str) -> tuple[int, ...]:
-    return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
+    """Order releases; what follows the numbers (``rc1``, ``.dev3+g1a2b``) does not count."""
+    numbers = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(part) for part in numbers.group().split(".")) if numbers else ()
