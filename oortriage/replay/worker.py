@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
@@ -122,7 +123,7 @@ def _kernel(job: Job, launch: Launch, local: dict[str, str]) -> Kernel:
 
     allocation = launch.allocation
     ledger = read_ledger(allocation.text, allocation.shared_bytes, allocation.measure)
-    buffers = tuple(msgspec.structs.replace(one, file=local.get(one.file, one.file)) for one in ledger.buffers)
+    buffers = tuple(msgspec.structs.replace(one, file=_shown(one.file, local)) for one in ledger.buffers)
     return Kernel(
         name=launch.kernel,
         settings=launch.settings,
@@ -133,6 +134,15 @@ def _kernel(job: Job, launch: Launch, local: dict[str, str]) -> Kernel:
         tuning=launch.tuning,
         registers=_registers(job, launch),
     )
+
+
+def _shown(file: str, local: dict[str, str]) -> str:
+    """Name a source file for people: by its path in its package, which says nothing of this machine."""
+    if file in local:
+        return local[file]
+    own = Path(__file__).parent.parent
+    path = Path(file)
+    return path.relative_to(own.parent).as_posix() if path.is_relative_to(own) else file
 
 
 def _registers(job: Job, launch: Launch) -> Registers | None:
