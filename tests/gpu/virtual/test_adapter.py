@@ -91,7 +91,7 @@ def test_other_releases_agree_with_themselves(release: str) -> None:
                 assert measured.exact or measured.op == "amdg.buffer_atomic_rmw"
 
 
-@pytest.mark.parametrize(("arch", "blackwell"), [(75, False), (90, False), (100, True), (120, True)])
+@pytest.mark.parametrize(("arch", "blackwell"), [(75, False), (80, False), (100, True), (120, True)])
 def test_blackwell_has_an_assembler_of_its_own(arch: int, blackwell: bool) -> None:
     pytest.importorskip("triton")
     path = ptxas_path(Target("cuda", arch, 32))
