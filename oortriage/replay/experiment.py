@@ -96,7 +96,7 @@ def read_vary(texts: list[str]) -> dict[str, list[Any]]:
         if not name.strip() or not levels:
             raise UsageError(f"--vary {text}: write NAME=16,32,64")
         if name.strip() in factors:
-            raise UsageError(f"--vary {name} is given twice")
+            raise UsageError(f"--vary {name.strip()} is given twice")
         factors[name.strip()] = list(dict.fromkeys(levels))
     return factors
 

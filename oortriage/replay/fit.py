@@ -257,11 +257,16 @@ def _since(rows: list[Row]) -> list[str]:
     """Say for each card and layer from which release on it does not fit, and where that ends."""
     series: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
+        if row.fits is None:
+            continue  # a release that could not be looked at neither begins nor ends anything
         series.setdefault((row.gpu, row.layer_kind, row.dtype), []).append(row)
     said = []
     for (gpu, kind, dtype), line in series.items():
         spans = [[row.version for row in run] for fails, run in groupby(line, lambda row: row.fits is False) if fails]
         for span in spans:
-            until = "" if span[-1] == line[-1].version else f" to {span[-1]}"
-            said.append(f"{gpu}, {kind}, {dtype}: does not fit from {span[0]}{until or ' on'}")
+            last = span[-1] == line[-1].version
+            when = (
+                f"from {span[0]} on" if last else f"in {span[0]}" if len(span) == 1 else f"from {span[0]} to {span[-1]}"
+            )
+            said.append(f"{gpu}, {kind}, {dtype}: does not fit {when}")
     return said

@@ -73,6 +73,7 @@ def select(options: Options, diagnosis: Diagnosis | None = None) -> Selection:
     else:
         shape, assumed = recipe.shape(given)
     backend, arch, warp = triton_target(architecture)
+    env = _compiler(options, diagnosis, notes)
     return Selection(
         kernel=kernel,
         recipe=recipe,
@@ -84,7 +85,7 @@ def select(options: Options, diagnosis: Diagnosis | None = None) -> Selection:
         origin=origin,
         assumptions=tuple(f"assumed: {one}" for one in assumed),
         notes=tuple(notes),
-        env=_compiler(options, diagnosis, notes),
+        env=env,
         source=_source(options, diagnosis, recipe),
         required_bytes=required,
         relaxable=tuple(name for name, where in origin.items() if where.startswith("log")),
