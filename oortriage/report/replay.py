@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from rich.cells import cell_len
 
 from oortriage.kernels._interface import Recipe
 from oortriage.ledger.allocation import Ledger
@@ -41,7 +42,7 @@ def reproduction_report(result: Reproduction, name: str, style: Style) -> str:
         body = _reproduction_lines(result)
         figure = memory_map_text(result.ledger, result.limit_bytes, _PLAIN) if result.buffers else ""
         return _markdown(body, figure)
-    lines = [visible(line) for line in _reproduction_lines(result)]
+    lines = _visible(_reproduction_lines(result))
     figure = memory_map_text(result.ledger, result.limit_bytes, style) if result.buffers else ""
     return _page(lines[:3], figure, lines[3:], style.width)
 
@@ -84,8 +85,8 @@ def _extra_lines(result: Reproduction) -> list[str]:
         )
         lines.append(f"registers: {one.registers} a thread, {spills}, stack {one.stack:,} bytes ({one.assembler})")
     if result.occupancy:
-        one_ = result.occupancy
-        lines.append(f"occupancy: {one_.blocks} block(s) a multiprocessor, limited by {', '.join(one_.limiters)}")
+        blocks, limiters = result.occupancy.blocks, " and ".join(result.occupancy.limiters).replace("_", " ")
+        lines.append(f"occupancy: {blocks} block{'' if blocks == 1 else 's'} a multiprocessor, limited by {limiters}")
     if result.tensor_memory_columns:
         lines.append(f"tensor memory: {result.tensor_memory_columns} columns of 512")
     lines += [f"also launched: {one.kernel}, {one.required_bytes:,} bytes" for one in result.others]
@@ -118,7 +119,7 @@ def experiment_report(result: Experiment, name: str, style: Style) -> str:
     body = _experiment_lines(result)
     if name == "markdown":
         return _markdown(body, heat_map_text(grid_cells(result), result.limit_bytes, _PLAIN))
-    lines = [visible(line) for line in body]
+    lines = _visible(body)
     figure = heat_map_text(grid_cells(result), result.limit_bytes, style)
     return _page(lines[:2], figure, lines[2:], style.width)
 
@@ -180,33 +181,67 @@ def fit_report(result: Fit, name: str, style: Style) -> str:
     """Render what fits as ``text``, ``json`` or ``markdown``."""
     if name == "json":
         return _json(result)
-    failing = [row for row in result.rows if row.ledger is not None]
     head = [f"{result.model}: {result.kernel}, Triton {result.triton}"]
-    heads = ("GPU", "release", "layers", "type", "phase", "bytes", "limit", "fits")
-    table = [heads, *(_row(row) for row in result.rows)]
+    table = [_HEADS, *(_row(row) for row in result.rows)]
+    ledgers = {_titles(rows): drawn for drawn, rows in _alike(result.rows).items()}
     tail = [*result.since, *result.assumptions, *(f"note: {note}" for note in result.notes)]
     notes = {f"{row.gpu}, {row.dtype}: {row.note}" for row in result.rows if row.note}
     tail += sorted(notes)
     if name == "markdown":
-        rows = ["| " + " | ".join(markdown(one) for one in line) + " |" for line in table]
-        rows.insert(1, "|" + " --- |" * len(heads))
-        return (
-            "\n".join([*(markdown(line) for line in head), "", *rows, "", *(f"- {markdown(line)}" for line in tail)])
-            + "\n"
-        )
-    widths = [max(len(line[column]) for line in table) for column in range(len(heads))]
-    lines = [
-        visible("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
-        for line in table
+        lines = ["| " + " | ".join(markdown(one) for one in line) + " |" for line in table]
+        lines.insert(1, "|" + " --- |" * len(_HEADS))
+        body = [*(markdown(line) for line in head), "", *lines, "", *(f"- {markdown(line)}" for line in tail)]
+        for title, (ledger, limit) in ledgers.items():
+            body += ["", f"{markdown(title)}:", "", code_block(memory_map_text(ledger, limit, _PLAIN).rstrip())]
+        return "\n".join(body) + "\n"
+    parts = [_page(_visible(head), _table(table, style.width), _visible(tail), style.width)]
+    for title, (ledger, limit) in ledgers.items():
+        words = "\n".join(_wrapped([visible(f"{title}:")], style.width))
+        parts.append(f"{words}\n{memory_map_text(ledger, limit, style).strip(chr(10))}\n")
+    return "\n".join(parts)
+
+
+_HEADS = ("GPU", "release", "layers", "type", "phase", "bytes", "limit", "fits")
+#: Columns that are told once where they are the same in every row.
+_COMMON = ("release", "type", "phase")
+
+
+def _table(table: Sequence[tuple[str, ...]], width: int) -> str:
+    """Set a table for a terminal: what all rows share is told once, and the layers go below where it is too wide."""
+    shared = {
+        head: table[1][column]
+        for column, head in enumerate(_HEADS)
+        if head in _COMMON and len({line[column] for line in table[1:]}) == 1
+    }
+    lines = [[visible(text) for head, text in zip(_HEADS, line, strict=True) if head not in shared] for line in table]
+    below = [head for head in _HEADS if head not in shared].index("layers")
+    drawn = _columns(lines)
+    if max(map(cell_len, drawn)) > width:
+        layers = [line.pop(below) for line in lines]
+        drawn = [text for pair in zip(_columns(lines), layers, strict=True) for text in (pair[0], f"  {pair[1]}")]
+    told = [f"{head} {text}" for head, text in shared.items() if text != "-"]
+    return "\n".join([*_wrapped([visible(", ".join(told))] if told else [], width), *drawn])
+
+
+def _columns(lines: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(cell_len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return [
+        "  ".join(text + " " * (width - cell_len(text)) for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
     ]
-    ledgers = []
-    for (ledger, limit), rows_ in _alike(failing).items():
-        titles = list(
-            dict.fromkeys(f"{row.gpu}, {row.version}, {row.layer_kind}, {row.dtype}, {row.phase}" for row in rows_)
+
+
+def _titles(rows: Sequence[Row]) -> str:
+    return "; ".join(
+        dict.fromkeys(
+            ", ".join(one for one in (row.gpu, row.version, row.layer_kind, row.dtype, row.phase) if one)
+            for row in rows
         )
-        ledgers.append("\n" + visible("; ".join(titles)) + ":\n" + memory_map_text(ledger, limit, style))
-    said = [visible(line) for line in tail]
-    return _page([visible(line) for line in head], "\n".join(lines), said, style.width) + "".join(ledgers)
+    )
+
+
+def _visible(lines: Sequence[str]) -> list[str]:
+    return [visible(line) for line in lines]
 
 
 def _alike(rows: Sequence[Row]) -> dict[tuple[Ledger, int], list[Row]]:
