@@ -31,7 +31,7 @@ class Card(msgspec.Struct, frozen=True):
         if self.target.backend == "cuda":
             return divmod(int(self.target.arch), 10)
         digits = str(self.target.arch).removeprefix("gfx")
-        return int(digits[:-2], 16), int(digits[-2], 16)
+        return int(digits[:-2]), int(digits[-2], 16)
 
 
 class _Utilities:

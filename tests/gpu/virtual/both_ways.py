@@ -25,6 +25,7 @@ _TYPES = {
     "counts": "*i32",
     "block_table": "*i32",
     "lengths": "*i32",
+    "starts": "*i32",
     "scale": "fp32",
     "a_scale": "*u8",
     "b_scale": "*u8",
@@ -69,16 +70,17 @@ def source(cell: Twice) -> Any:
     from triton.compiler import ASTSource
 
     function = _function(cell.kernel)
+    constants = {name: value for name, value in cell.constants.items() if name in function.arg_names}
     signature = {}
     for name in function.arg_names:
         pointer = f"*{cell.dtype}" if name in _POINTERS else "i32"
-        signature[name] = "constexpr" if name in cell.constants else _TYPES.get(name, pointer)
+        signature[name] = "constexpr" if name in constants else _TYPES.get(name, pointer)
     aligned = {
         (index,): [["tt.divisibility", 16]]
         for index, name in enumerate(function.arg_names)
         if signature[name].startswith("*") or signature[name] == "i32"
     }
-    return ASTSource(fn=function, signature=signature, constexprs=cell.constants, attrs=aligned)
+    return ASTSource(fn=function, signature=signature, constexprs=constants, attrs=aligned)
 
 
 def _function(name: str) -> Any:
