@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from oortriage.errors import UsageError
+from oortriage.kernels.live import Live
 
 Value = int | float | str | bool | None
 Shape = dict[str, Any]
@@ -86,6 +87,7 @@ class Recipe(msgspec.Struct, frozen=True):
         vary: the grid that ``experiment`` runs when none is given.
         needs_torch: whether the wrapper works on torch tensors.
         call: launches it; runs in the child, on the virtual GPU.
+        live: makes a batch that is run in earnest on a card, with a reference; None where there is none.
         files: endings of source paths that a traceback shows; a log with one leads here as well.
         real: patterns (of the whole dotted name) of the library's modules that must be the real files,
             beside those its library always has.
@@ -101,6 +103,7 @@ class Recipe(msgspec.Struct, frozen=True):
     files: tuple[str, ...] = ()
     levers: dict[str, str] = {}
     vary: dict[str, tuple[int, ...]] = {}
+    live: Live | None = None
     needs_torch: bool = True
     real: tuple[str, ...] = ()
     since: str = ""

@@ -18,6 +18,72 @@ class Cell(msgspec.Struct, frozen=True):
     overrides: dict[str, Any] = {}
 
 
+Mode = Literal["native", "emulated"]
+
+
+class LiveAsk(msgspec.Struct, frozen=True):
+    """What a job is to do on the card that is there. ``mode``: as it is, or playing the job's card."""
+
+    mode: Mode
+    device: int = 0
+    check: bool = True
+    time: bool = True
+    seed: int = 0
+
+
+class Check(msgspec.Struct, frozen=True):
+    """A batch held against float64: relative error, and outputs that were not written or are no numbers."""
+
+    batch: str
+    error: float
+    tolerance: float
+    missing: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether every output is there and the error within the tolerance."""
+        return self.missing == 0 and self.error <= self.tolerance
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """A batch timed: ms a call, and the bytes/s and FLOP/s that it comes to at least."""
+
+    batch: str
+    median_ms: float
+    low_ms: float
+    high_ms: float
+    runs: int
+    graph: bool
+    bytes_per_second: float
+    flop_per_second: float
+
+
+class LiveKernel(msgspec.Struct, frozen=True):
+    """A kernel as loaded. ``driver_bytes``: shared memory by the driver's profiler; None: not to be had."""
+
+    name: str
+    shared_bytes: int
+    registers: int
+    spills: int
+    driver_bytes: int | None = None
+
+
+class LiveResult(msgspec.Struct, frozen=True):
+    """What became of a cell on the card. ``out_of_resources`` has the figures that Triton's error printed."""
+
+    status: Literal["ran", "out_of_resources", "failed", "refused"]
+    device: str
+    mode: Mode
+    message: str = ""
+    required_bytes: int | None = None
+    limit_bytes: int | None = None
+    kernels: tuple[LiveKernel, ...] = ()
+    checks: tuple[Check, ...] = ()
+    timings: tuple[Timing, ...] = ()
+    ceilings: dict[str, float] = {}
+    environment: dict[str, str] = {}
+
+
 class Job(msgspec.Struct, frozen=True):
     """Cells of one recipe for one card. ``kernel`` is a recipe's name, or ``FILE.py:FUNCTION``."""
 
@@ -27,6 +93,7 @@ class Job(msgspec.Struct, frozen=True):
     source: SourceSpec | None = None
     registers: bool = False
     memory_bytes: int = 0
+    live: LiveAsk | None = None
 
 
 class Registers(msgspec.Struct, frozen=True):
@@ -73,6 +140,7 @@ class Outcome(msgspec.Struct, frozen=True):
     stand_ins: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     triton: str = ""
+    live: LiveResult | None = None
 
     @property
     def launched(self) -> tuple[Kernel, ...]:

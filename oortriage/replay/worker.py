@@ -27,7 +27,7 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever imported modules print must not end up among the results
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
-    if job.memory_bytes:
+    if job.memory_bytes and not job.live:  # the driver maps far more address space than it uses
         _limit_memory(job.memory_bytes)
     try:
         _work(job, out)
@@ -46,6 +46,12 @@ def _work(job: Job, out: BinaryIO) -> None:
 
     version = triton_version()
     recipe, library = _open(job)
+    if job.live:
+        from oortriage.replay.live_worker import live_cells
+
+        for outcome in live_cells(job, recipe, library):
+            _put(out, msgspec.structs.replace(outcome, triton=version))
+        return
     with contextlib.ExitStack() as stack:
         if recipe.needs_torch:
             stack.enter_context(_torch(job))

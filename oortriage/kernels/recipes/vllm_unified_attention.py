@@ -6,14 +6,13 @@ import inspect
 from typing import Any
 
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.live import Batch, LiveCase
 
 
 def _call(library: Library, shape: Shape) -> None:
     import torch
 
-    module = library.module(
-        "vllm.v1.attention.ops.triton_unified_attention", "vllm.attention.ops.triton_unified_attention"
-    )
+    wrapper = _wrapper(library)
     dtype = getattr(torch, shape["dtype"])
     cache = getattr(torch, shape["kv_dtype"]) if shape["kv_dtype"] != "auto" else dtype
     head, kv_heads, page = shape["head_size"], shape["kv_heads"], shape["block_size"]
@@ -24,7 +23,6 @@ def _call(library: Library, shape: Shape) -> None:
     blocks = -(-4096 // page)
     query = torch.empty(tokens, heads, head, dtype=dtype)
     keys = torch.empty(blocks, page, kv_heads, head, dtype=cache)
-    segments = 16
     given: dict[str, Any] = {
         "q": query,
         "k": keys,
@@ -46,17 +44,81 @@ def _call(library: Library, shape: Shape) -> None:
         "v_descale": torch.ones(1),
     }
     if not prefill:
-        padded = 1 << (head - 1).bit_length()
-        given |= {
-            "seq_threshold_3D": 64,
-            "num_par_softmax_segments": segments,
-            "softmax_segm_output": torch.empty(tokens, heads, segments, padded),
-            "softmax_segm_max": torch.empty(tokens, heads, segments),
-            "softmax_segm_expsum": torch.empty(tokens, heads, segments),
-        }
-    # The signature grew over the releases; each gets what it has a parameter for.
-    wanted = inspect.signature(module.unified_attention).parameters
-    module.unified_attention(**{name: value for name, value in given.items() if name in wanted})
+        given |= _segments(tokens, heads, head, "cpu")
+    _call_with(wrapper, given)
+
+
+def _wrapper(library: Library) -> Any:
+    module = library.module(
+        "vllm.v1.attention.ops.triton_unified_attention", "vllm.attention.ops.triton_unified_attention"
+    )
+    return module.unified_attention
+
+
+def _call_with(wrapper: Any, given: dict[str, Any]) -> None:
+    """Call the wrapper; its signature grew over the releases, and each gets what it has a parameter for."""
+    wanted = inspect.signature(wrapper).parameters
+    wrapper(**{name: value for name, value in given.items() if name in wanted})
+
+
+def _live(library: Library, shape: Shape, batch: Batch, device: str, seed: int, copies: int) -> LiveCase:
+    import torch
+
+    from oortriage.kernels.paged_attention import PagedBatch
+
+    wrapper = _wrapper(library)
+    sets = [PagedBatch(shape, batch, device, seed + index) for index in range(copies)]
+    outputs = [torch.empty_like(one.query) for one in sets]
+    calls = [_given(one, output, device) for one, output in zip(sets, outputs, strict=True)]
+    return LiveCase(
+        lambda index: _call_with(wrapper, calls[index]),
+        outputs,
+        sets[0].reference,
+        sets[0].bytes_moved,
+        sets[0].flops,
+    )
+
+
+def _given(one: Any, output: Any, device: str) -> dict[str, Any]:
+    import torch
+
+    given: dict[str, Any] = {
+        "q": one.query,
+        "k": one.keys,
+        "v": one.values,
+        "out": output,
+        "cu_seqlens_q": one.starts,
+        "max_seqlen_q": max(one.counts),
+        "seqused_k": one.lengths,
+        "max_seqlen_k": max(one.totals),
+        "avg_seqlen_q": sum(one.counts) / len(one.counts),
+        "avg_seqlen_k": sum(one.totals) / len(one.totals),
+        "softmax_scale": one.scale,
+        "causal": True,
+        "window_size": (one.window - 1, 0) if one.window else (-1, -1),
+        "block_table": one.table,
+        "softcap": one.softcap,
+        "q_descale": None,
+        "k_descale": torch.ones(1, device=device),
+        "v_descale": torch.ones(1, device=device),
+    }
+    if max(one.counts) == 1:
+        given |= _segments(len(one.counts), one.heads, one.head, device)
+    return given
+
+
+def _segments(tokens: int, heads: int, head: int, device: str) -> dict[str, Any]:
+    """Make the buffers with which the engine lets a decode step be split along the context."""
+    import torch
+
+    count, padded = 16, 1 << (head - 1).bit_length()
+    return {
+        "seq_threshold_3D": 64,
+        "num_par_softmax_segments": count,
+        "softmax_segm_output": torch.empty(tokens, heads, count, padded, device=device),
+        "softmax_segm_max": torch.empty(tokens, heads, count, device=device),
+        "softmax_segm_expsum": torch.empty(tokens, heads, count, device=device),
+    }
 
 
 RECIPES = (
@@ -64,6 +126,7 @@ RECIPES = (
         name="vllm.unified_attention",
         title="vLLM's Triton unified attention (prefill and decode over paged KV)",
         call=_call,
+        live=_live,
         library="vllm",
         since="0.9.0",
         kernels=(

@@ -1,0 +1,87 @@
+"""Kernels launched on a real card, with forced settings; what was loaded is noted."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from oortriage.gpu.card.emulate import emulating
+from oortriage.gpu.virtual.driver import Card
+from oortriage.gpu.virtual.session import Session
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """A kernel as the card loaded it: shared memory in bytes, registers and spills (bytes) a thread."""
+
+    name: str
+    shared_bytes: int
+    registers: int
+    spills: int
+    warps: int
+
+
+class CardSession(Session):
+    """Forces settings as the virtual session does, and launches in earnest."""
+
+    def __init__(self, card: Card, overrides: dict[str, Any], *, emulated: bool) -> None:
+        """Prepare for a card; ``emulated``: the card that is there plays it."""
+        super().__init__(card, overrides)
+        self._emulated = emulated
+        self.loaded: dict[str, Loaded] = {}
+
+    @contextlib.contextmanager
+    def run(self) -> Iterator[CardSession]:
+        """Launch within the block."""
+        from triton.runtime import JITFunction
+
+        with contextlib.ExitStack() as stack:
+            if self._emulated:
+                stack.enter_context(emulating(self.card))
+            stack.callback(setattr, JITFunction, "run", JITFunction.run)
+            JITFunction.run = self._overriding(self._noting(JITFunction.run))
+            yield self
+
+    def _noting(self, run: Any) -> Any:
+        def noted(function: Any, *arguments: Any, **named: Any) -> Any:
+            kernel = run(function, *arguments, **named)
+            metadata = getattr(kernel, "metadata", None)
+            if metadata is not None:
+                name = function.fn.__name__
+                self.loaded[name] = Loaded(
+                    name,
+                    int(metadata.shared),
+                    int(kernel.n_regs or 0),
+                    int(kernel.n_spills or 0),
+                    int(metadata.num_warps),
+                )
+            return kernel
+
+        return noted
+
+
+def driver_bytes(call: Callable[[], Any]) -> dict[str, int]:
+    """Ask the driver's own profiler how much shared memory each kernel of a call was launched with, in bytes.
+
+    Empty where profiling is not allowed on this machine.
+    """
+    import torch
+
+    found: dict[str, int] = {}
+    with contextlib.suppress(RuntimeError, OSError, ValueError, KeyError):
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+            call()
+            torch.cuda.synchronize()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "trace.json")
+            profiler.export_chrome_trace(str(path))
+            events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+        for event in events:
+            if event.get("cat") == "kernel":
+                found[event["name"]] = int(event["args"]["shared memory"])
+    return found
