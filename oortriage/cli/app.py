@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from oortriage import __version__
-from oortriage.cli import analyze, cases, demo, experiment, explain, fit, kernels, reproduce, rules, schema
+from oortriage.cli import analyze, cases, demo, device, experiment, explain, fit, kernels, reproduce, rules, schema
 from oortriage.cli.output import ReaderGoneError, complain, escape_unprintable
 from oortriage.errors import OortriageError
 
@@ -47,6 +47,7 @@ app.command("reproduce")(reproduce.reproduce)
 app.command("experiment")(experiment.experiment)
 app.command("fit")(fit.fit)
 app.command("kernels")(kernels.kernels)
+app.command("device")(device.device)
 app.command("demo")(demo.demo)
 app.command("explain")(explain.explain)
 app.command("schema")(schema.schema)

@@ -16,7 +16,19 @@ import oortriage
 from oortriage.cli.app import main
 from tests.cli.conftest import CLEAN, T4, Run, command, complained
 
-VERBS = ("analyze", "demo", "explain", "schema", "rules", "cases")
+VERBS = (
+    "analyze",
+    "reproduce",
+    "experiment",
+    "fit",
+    "kernels",
+    "device",
+    "demo",
+    "explain",
+    "schema",
+    "rules",
+    "cases",
+)
 
 
 def test_the_installed_script_is_this_command() -> None:
