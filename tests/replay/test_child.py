@@ -251,7 +251,8 @@ def test_a_child_that_cannot_start_says_why(wild: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kernel", "modules", "message"),
     [
-        ("reference.attention", {"triton": "raise ImportError"}, "pip install 'oortriage"),
+        ("reference.attention", {"triton": "raise ModuleNotFoundError(name='triton')"}, "pip install 'oortriage"),
+        ("reference.attention", {"triton": "import nothing_of_this_name"}, "cannot be imported: No module named"),
         ("reference.attention", {"triton": "__version__ = '3.3.1'"}, "Triton 3.3.1 is older than 3.4"),
         ("no.such_kernel", {}, "no kernel 'no.such_kernel'"),
         ("/nowhere/kernel.py:kernel", {}, "there is no such file"),

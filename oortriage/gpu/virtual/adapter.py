@@ -63,9 +63,11 @@ def version() -> str:
     try:
         import triton
     except ImportError as problem:
-        raise UnsupportedTritonError(
-            "Triton is not installed: `pip install 'oortriage[triton]'` (Linux; no GPU is needed)"
-        ) from problem
+        if isinstance(problem, ModuleNotFoundError) and problem.name == "triton":
+            raise UnsupportedTritonError(
+                "Triton is not installed: `pip install 'oortriage[triton]'` (Linux; no GPU is needed)"
+            ) from problem
+        raise UnsupportedTritonError(f"Triton is installed and cannot be imported: {problem}") from problem
     numbers = re.findall(r"\d+", triton.__version__)
     if tuple(int(one) for one in numbers[:2]) < OLDEST:
         raise UnsupportedTritonError(
