@@ -29,6 +29,9 @@ MEMORY_BYTES = 24 << 30
 #: How often it is looked whether the child still lives, seconds.
 _LOOK_SECONDS = 0.2
 
+#: As ``-m oortriage.replay.worker``, which would take modules from the current folder: that of somebody's logs.
+_PROGRAM = "import sys; sys.path = [one for one in sys.path if one]; from oortriage.replay.worker import main; main()"
+
 Report = Callable[[Outcome], None]
 
 
@@ -122,8 +125,8 @@ def _next(
 
 
 def _start(env: CompilerEnv, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "oortriage.replay.worker"],
+    return subprocess.Popen(  # noqa: S603 (our own interpreter, and a program that is a constant)
+        [sys.executable, "-c", _PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,

@@ -16,7 +16,8 @@ from rich.cells import cell_len
 from syrupy.assertion import SnapshotAssertion
 
 from oortriage.gpu.occupancy import Occupancy
-from oortriage.kernels.registry import all_recipes, find_recipe
+from oortriage.kernels._interface import Parameter, Recipe
+from oortriage.kernels.registry import all_recipes
 from oortriage.ledger.allocation import Ledger
 from oortriage.replay.experiment import Experiment, GridCell, Recommendation
 from oortriage.replay.fit import Fit, Row
@@ -319,8 +320,17 @@ def test_the_list_of_recipes() -> None:
 
 
 def test_the_page_of_a_recipe(snapshot: SnapshotAssertion) -> None:
-    recipe = find_recipe("vllm.unified_attention")
+    recipe = Recipe(
+        name="gizmo.attention",
+        title="The gizmo's attention",
+        call=lambda _library, _shape: None,
+        parameters=(Parameter("dtype", "float16", "element type"), Parameter("window", 0, "tokens, 0 for all")),
+        library="gizmo",
+        since="0.9.0",
+        until="1.2.0",
+        vary={"TILE_SIZE": (16, 32)},
+    )
     assert recipe_page(recipe, as_json=False) == snapshot
     page = json.loads(recipe_page(recipe, as_json=True))
     assert page["parameters"][0]["name"] == "dtype"
-    assert page["vary"]["TILE_SIZE"] == [16, 32, 64]
+    assert page["vary"] == {"TILE_SIZE": [16, 32]}
