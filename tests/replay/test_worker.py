@@ -43,18 +43,18 @@ def work(job: Job, **variables: str) -> list[Outcome]:
 
 def reference(*overrides: dict[str, Any], card: Card = T4, **named: Any) -> Job:
     recipe = find_recipe("reference.attention")
-    shape, _ = recipe.shape({"dtype": "float32", "head_size": 256})
+    shape, _ = recipe.shape({"dtype": "float16", "head_size": 64})
     return Job(recipe.name, card, tuple(Cell(shape, one) for one in overrides), **named)
 
 
 def test_cells_differ_by_what_is_forced() -> None:
     outcomes = work(reference({}, {"TILE_SIZE": 16}, {"TILE_SIZE": 16, "NO_SUCH": 1}, {"num_warps": 8, "AGAIN": 2}))
     assert [one.cell for one in outcomes] == [0, 1, 2, 3]
-    assert [one.kernels[0].required_bytes for one in outcomes][:3] == [81_920, 49_152, 49_152]
+    assert [one.kernels[0].required_bytes for one in outcomes][:3] == [12_288, 8_192, 8_192]
     assert [one.unused for one in outcomes] == [(), (), ("NO_SUCH",), ("AGAIN",)]
     assert [one.kernels[0].threads for one in outcomes] == [128, 128, 128, 256]
     settings = outcomes[1].kernels[0].settings
-    assert (settings["TILE_SIZE"], settings["HEAD_SIZE"], settings["num_warps"]) == (16, 256, 4)
+    assert (settings["TILE_SIZE"], settings["HEAD_SIZE"], settings["num_warps"]) == (16, 64, 4)
     assert {one.triton for one in outcomes} == {outcomes[0].triton} != {""}
 
 
@@ -107,7 +107,7 @@ def test_a_refusal_of_the_assembler_leaves_the_figure(tmp_path: Path) -> None:
     ptxas.chmod(ptxas.stat().st_mode | stat.S_IXUSR)
     (found,) = work(reference({}, registers=True), TRITON_PTXAS_PATH=str(ptxas))
     assert found.failure is None
-    assert (found.kernels[0].required_bytes, found.kernels[0].registers) == (81_920, None)
+    assert (found.kernels[0].required_bytes, found.kernels[0].registers) == (12_288, None)
 
 
 HUNGRY = """

@@ -30,7 +30,6 @@ def amd(arch: str) -> Target:
 
 def attention(target: Target, dtype: str, head: int, tile: int = 32, *, window: int = 0, **options: Any) -> Twice:
     constants = {
-        "heads_per_group": 2,
         "GROUP": 2,
         "BLOCK_M": 16,
         "TILE_SIZE": tile,
