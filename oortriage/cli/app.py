@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from oortriage import __version__
-from oortriage.cli import analyze, cases, demo, device, experiment, explain, fit, kernels, reproduce, rules, schema
+from oortriage.cli import analyze, cases, demo, device, experiment, explain, fit, kernels, reproduce, rules, run, schema
 from oortriage.cli.output import ReaderGoneError, complain, escape_unprintable
 from oortriage.errors import OortriageError
 
@@ -43,6 +43,7 @@ def _main(
 
 
 app.command("analyze")(analyze.analyze)
+app.command("run", context_settings=run.SETTINGS)(run.run)
 app.command("reproduce")(reproduce.reproduce)
 app.command("experiment")(experiment.experiment)
 app.command("fit")(fit.fit)

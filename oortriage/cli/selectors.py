@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from oortriage.capture.capsule import is_capsule
 from oortriage.errors import InputError, UsageError
 from oortriage.replay.options import OWN_OPTIONS, Options
 from oortriage.triage.diagnosis import Diagnosis
@@ -19,13 +20,19 @@ from oortriage.triage.diagnosis import Diagnosis
 Log = Annotated[
     str | None,
     typer.Argument(
-        metavar="[LOG|REPORT.json]",
-        help="A crash log, - for standard input, or what `analyze --format json` wrote. May be left out with --kernel.",
+        metavar="[LOG|REPORT.json|CAPSULE.json]",
+        help=(
+            "A crash log, - for standard input, what `analyze --format json` wrote, or a capsule of `oortriage run` "
+            "(its source is run to compile it: give only capsules you trust). May be left out with --kernel."
+        ),
         show_default=False,
     ),
 ]
 Kernel = Annotated[
-    str, typer.Option("--kernel", help="A recipe (`oortriage kernels` lists them), or FILE.py:FUNCTION for your own.")
+    str,
+    typer.Option(
+        "--kernel", help="A recipe (`oortriage kernels` lists them), FILE.py:FUNCTION for your own, or a capsule."
+    ),
 ]
 Gpu = Annotated[str, typer.Option("--gpu", help="The card: T4, 'RTX 5090', MI300X, sm_75, gfx942.")]
 Limit = Annotated[int, typer.Option("--limit", min=0, help="The limit of one block in bytes, instead of the card's.")]
@@ -101,6 +108,8 @@ def selecting(verb: Callable[..., None]) -> Callable[..., None]:
     def command(**given: Any) -> None:
         shared = {name: given.pop(name) for name in _SHARED}
         log = given.pop("log")
+        if log is not None and not shared["kernel"] and is_capsule(log):
+            log, shared["kernel"] = None, log
         verb(read_diagnosis(log), options_of(**shared), **given)
 
     first = inspect.Parameter("log", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Log)

@@ -7,9 +7,11 @@ from functools import lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
 
+from oortriage.capture.capsule import is_capsule
 from oortriage.errors import UsageError
 from oortriage.kernels import recipes
 from oortriage.kernels._interface import Recipe
+from oortriage.kernels.captured_kernel import captured_recipe
 
 
 @lru_cache(maxsize=1)
@@ -23,16 +25,21 @@ def all_recipes() -> dict[str, Recipe]:
 
 
 def find_recipe(name: str) -> Recipe:
-    """Return a recipe by its name.
+    """Return a recipe by its name; of a capsule's file the one it holds.
 
     Raises:
         UsageError: there is none of that name; the message lists near ones.
+        InputError: a capsule that cannot be read.
     """
+    if is_capsule(name):
+        return captured_recipe(name)
     known = all_recipes()
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, cutoff=0.4) or list(known)
-    raise UsageError(f"no kernel {name!r}; there are {', '.join(near)} (and FILE.py:FUNCTION for one of your own)")
+    raise UsageError(
+        f"no kernel {name!r}; there are {', '.join(near)} (and FILE.py:FUNCTION for one of your own, or a capsule)"
+    )
 
 
 def recipes_for(kernel: str, files: list[str]) -> list[Recipe]:

@@ -40,6 +40,7 @@ class CompilerEnv(msgspec.Struct, frozen=True):
         paths = [self.folder, os.environ.get("PYTHONPATH", "")]
         own = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
         own.pop("TRITON_INTERPRET", None)
+        own.pop("OORTRIAGE_CAPTURE", None)  # what fails in our own children is no crash of the user's
         return own
 
 

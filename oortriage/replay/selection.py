@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from oortriage.capture.capsule import is_capsule, read_capsule
 from oortriage.errors import UsageError
 from oortriage.gpu.resolve import resolve, triton_target
 from oortriage.gpu.specs import Architecture, by_capability, by_card, by_limit
@@ -16,6 +17,7 @@ from oortriage.kernels.model_config import ModelConfig, read_model_config
 from oortriage.kernels.registry import all_recipes, find_recipe, recipes_for
 from oortriage.kernels.source import SourceSpec, find_source
 from oortriage.kernels.user_kernel import is_user_kernel, user_recipe
+from oortriage.replay.captured import notes_of, stated_by
 from oortriage.replay.compiler_env import CompilerEnv, compiler_env, stated_triton
 from oortriage.replay.options import OWN_OPTIONS, Options
 from oortriage.triage.diagnosis import Diagnosis, StatedFact
@@ -51,6 +53,8 @@ class Selection(msgspec.Struct, frozen=True):
     @property
     def source_name(self) -> str:
         """Say for people where the kernel's source is from."""
+        if is_capsule(self.kernel):
+            return "the capsule's source"
         return str(self.source) if self.source else "its own file" if is_user_kernel(self.kernel) else "built in"
 
 
@@ -61,6 +65,25 @@ def select(options: Options, diagnosis: Diagnosis | None = None) -> Selection:
         UsageError: the kernel, the GPU or the library's release is not told; the message says by which flag.
         OortriageError: source or compiler are not to be had.
     """
+    if options.kernel and is_capsule(options.kernel):
+        return _select_captured(options)
+    return _select(options, diagnosis)
+
+
+def _select_captured(options: Options) -> Selection:
+    """Let a capsule state what a log would; what it states is certain."""
+    capsule = read_capsule(options.kernel)
+    chosen = _select(options, stated_by(capsule, options.kernel))
+    notes = [note.replace("the log", "the capsule") for note in chosen.notes]
+    return msgspec.structs.replace(
+        chosen,
+        notes=(*notes, *notes_of(capsule)),
+        limit_from=chosen.limit_from.replace("log", "capsule"),
+        required_from=chosen.required_from.replace("log", "capsule"),
+    )
+
+
+def _select(options: Options, diagnosis: Diagnosis | None) -> Selection:
     notes: list[str] = []
     recipe, kernel = _recipe(options, diagnosis, notes)
     architecture, name = _gpu(options, diagnosis)

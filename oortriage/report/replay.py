@@ -65,7 +65,7 @@ def _figure_words(result: Reproduction) -> str:
     figure = f"{result.required_bytes:,} bytes of {result.limit_bytes:,}"
     figure += f", {result.over_bytes:,} over" if result.over_bytes else ", it fits"
     if result.verdict == "not_reproduced":
-        asked = "the log prints" if result.printed_from == "log" else "asked for are"
+        asked = {"log": "the log prints", "capsule": "the capsule says"}.get(result.printed_from, "asked for are")
         near = result.nearest[0].required_bytes if result.nearest else result.required_bytes
         nearest = f"; nearest of what was tried: {near:,}" if near != result.required_bytes else ""
         return f"{asked} {result.printed_bytes:,} bytes, these settings need {figure}{nearest}"

@@ -18,6 +18,7 @@ from tests.cli.conftest import CLEAN, T4, Run, command, complained
 
 VERBS = (
     "analyze",
+    "run",
     "reproduce",
     "experiment",
     "fit",

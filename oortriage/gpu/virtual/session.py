@@ -126,6 +126,22 @@ class Session:
         given = {name: value for name, value in dict(options or {}).items() if value is not None}
         return _Kernel(source, allocate(source, self.card.target, given), given)
 
+    def launch(self, source: Any, options: dict[str, Any]) -> None:
+        """Compile and launch what comes as Triton's own source object, without a wrapper that could be overridden."""
+        names, constants = list(source.fn.arg_names), dict(source.constants)
+        declared = {one.name for one in source.fn.params if one.is_constexpr}
+        given = dict(options)
+        for name, value in self.overrides.items():
+            if name in declared and (names.index(name),) in constants:
+                constants[(names.index(name),)] = value
+            elif name in _OPTIONS:
+                given[name] = value
+            else:
+                continue
+            self.taken.add(name)
+        again = type(source)(source.fn, source.signature, constants, source.attrs)
+        self.launched(self.compile(again, options=given))
+
     def launched(self, kernel: _Kernel) -> None:
         """Note a launch; an autotuner learns what does not fit, as on the card."""
         allocation = kernel.allocation
@@ -188,6 +204,11 @@ def _settings(source: Any, allocation: Allocation) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str | None) else str(getattr(value, "value", value))
+
+
+def launch(source: Any, options: dict[str, Any]) -> None:
+    """Launch a kernel in the session that is on; see :meth:`Session.launch`."""
+    _active[-1].launch(source, options)
 
 
 _active: list[Session] = []
