@@ -138,14 +138,13 @@ def experiment(
     names = list(levels)
     what = Compilation(chosen.kernel, chosen.card, chosen.env, chosen.source, registers)
     run = _Run(chosen, what, progress, cell_seconds, use_cache)
-    base_outcome = run([{}])[0]
+    points = [dict(zip(names, values, strict=True)) for values in product(*levels.values())]
+    base_outcome, *outcomes = run([{}, *points])
     # A kernel of the user's own may have no value of its own for what is varied: then the first level is its baseline.
     unset = {name: levels[name][0] for name in names if name not in chosen.shape and name not in chosen.overrides}
     if not base_outcome.kernels and unset:
         base_outcome = run([unset])[0]
     baseline = _baseline(chosen, levels, base_outcome)
-    points = [dict(zip(names, values, strict=True)) for values in product(*levels.values())]
-    outcomes = run(points)
     refuse_mistakes([base_outcome, *outcomes])
     refuse_unused(names, outcomes, "--vary")
     refuse_unused(chosen.overrides, outcomes, "--set")

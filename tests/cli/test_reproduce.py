@@ -84,11 +84,6 @@ def test_the_folder_one_stands_in_is_not_imported_from(environment: dict[str, st
     assert not (tmp_path / "ran").exists()
 
 
-def test_amd_has_another_bill(replay: Run) -> None:
-    found = table(replay("reproduce", *REFERENCE, "--gpu", "MI300X", "--dtype", "bfloat16", "--format", "json"))
-    assert (found["target"], found["limit_bytes"], found["fits"]) == ("gfx942", 65536, True)
-
-
 # From logs.
 
 
@@ -334,30 +329,12 @@ def test_options_out_of_range(run: Run, arguments: list[str]) -> None:
     assert arguments[0] in done.stderr
 
 
-def test_a_constant_that_the_kernel_does_not_have(replay: Run) -> None:
-    said = complained(replay("reproduce", *REFERENCE, *CONTRACT, "--set", "num_wraps=2"))
-    assert said.endswith(
-        "--set num_wraps: no kernel launched here has a constant of that name; did you mean num_warps, num_ctas?"
-    )
-
-
 def test_a_report_of_many_logs_is_refused(replay: Run, tmp_path: Path) -> None:
     one = json.loads(replay("analyze", T4, "--format", "json").stdout)
     (tmp_path / "two.json").write_text(json.dumps([one, one]))
     assert complained(replay("reproduce", tmp_path / "two.json")).endswith("it holds 2 diagnoses; give one")
     (tmp_path / "other.json").write_text('{"a": 1}')
     assert "the verdict is none" in complained(replay("reproduce", tmp_path / "other.json"))
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs /dev/null/x to be no folder")
-def test_a_cache_that_cannot_be_written_is_a_note(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    done = run(
-        "reproduce", *REFERENCE, *CONTRACT, "--format", "json", env={"OORTRIAGE_CACHE": str(tmp_path / "file" / "x")}, timeout=300,
-    )  # fmt: skip
-    found = table(done)
-    assert found["required_bytes"] == 81920
-    assert any("could not be kept" in note for note in found["notes"])
 
 
 def test_an_output_that_cannot_be_written(replay: Run, tmp_path: Path) -> None:
