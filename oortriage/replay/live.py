@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Any
+from functools import lru_cache
 
 import msgspec
 
 from oortriage.errors import OortriageError, UsageError
+from oortriage.gpu.virtual.driver import Card
 from oortriage.replay.cells import Progress
 from oortriage.replay.child import run_job
 from oortriage.replay.job import Cell, Job, LiveAsk, LiveResult, Mode, Outcome
@@ -30,6 +31,7 @@ class LocalCard(msgspec.Struct, frozen=True):
     count: int
 
 
+@lru_cache(maxsize=8)
 def local_card(device: int = 0) -> LocalCard:
     """Ask torch, in a child: asking initialises the driver, and a broken driver may hang or crash.
 
@@ -87,10 +89,11 @@ def choose_mode(wanted: str, card: LocalCard, chosen: Selection) -> Mode:
 
 
 class LiveRun(msgspec.Struct, frozen=True):
-    """Cells on a card, and how the card was used."""
+    """Cells on a card, and how the card was used: ``card`` is the target and limit that held."""
 
     mode: Mode
     device: str
+    card: Card
     results: list[LiveResult]
     notes: list[str] = []
 
@@ -144,10 +147,10 @@ def run_live(
     ask = LiveAsk(mode, device, check, time)
     job = Job(chosen.kernel, used, tuple(cells), chosen.source, live=ask)
     run_job(job, chosen.env, done, cell_seconds=cell_seconds)
-    return LiveRun(mode, card.name, [found[index] for index in range(len(cells))], notes)
+    return LiveRun(mode, card.name, used, [found[index] for index in range(len(cells))], notes)
 
 
-def _as_it_is(card: LocalCard, chosen: Selection) -> Any:
+def _as_it_is(card: LocalCard, chosen: Selection) -> Card:
     from oortriage.gpu.specs import by_capability
     from oortriage.gpu.virtual.adapter import Target
 

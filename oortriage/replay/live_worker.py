@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import platform
 import traceback
@@ -102,7 +103,7 @@ def _run(
 ) -> tuple[list[Check], list[Timing], dict[str, int]]:
     import torch
 
-    device = f"cuda:{ask.device}"
+    device = _device(ask)
     checks, timings, seen = list[Check](), list[Timing](), dict[str, int]()
     tolerance = TOLERANCES[_precision(job, str(cell.shape["dtype"]))]
     batches = [one for one in CHECKED if _wanted(one, cell)] if ask.check else []
@@ -135,6 +136,10 @@ def _run(
             )
         )
     return checks, timings, seen
+
+
+def _device(ask: LiveAsk) -> str:
+    return f"cuda:{ask.device}"
 
 
 def _wanted(batch: Batch, cell: Cell) -> bool:
@@ -181,10 +186,11 @@ def _environment(ask: LiveAsk) -> dict[str, str]:
     found = {
         "device": torch.cuda.get_device_name(ask.device),
         "capability": f"{capability[0]}.{capability[1]}",
-        "torch": torch.__version__,
-        "triton": triton.__version__,
+        "torch": str(torch.__version__),  # a class of its own, which is no plain text
+        "triton": str(triton.__version__),
         "cuda": str(torch.version.cuda),
         "python": platform.python_version(),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
     }
     with contextlib.suppress(Exception):
         import pynvml
