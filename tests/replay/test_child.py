@@ -248,6 +248,22 @@ def test_a_child_that_cannot_start_says_why(wild: Path, tmp_path: Path) -> None:
     assert failure(found[0])[1] == "the compiler's process ended with 1: ImportError: no such thing today"
 
 
+@pytest.mark.parametrize("safe", ["", "1"])
+def test_modules_in_the_current_folder_are_not_taken(
+    wild: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, safe: str
+) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "msgspec.py").write_text("raise ImportError('a file of mine')")
+    monkeypatch.chdir(logs)
+    monkeypatch.setenv("PYTHONSAFEPATH", safe)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert outcomes(wild, ["nothing"])[0].failure is None
+    env = environment(tmp_path, triton="__version__ = '3.3.1'")  # its folder goes first all the same
+    with pytest.raises(ChildError, match=r"Triton 3\.3\.1"):
+        run_job(Job(f"{wild}:wild", CARD, (Cell(),)), env, lambda _: None)
+
+
 @pytest.mark.parametrize(
     ("kernel", "modules", "message"),
     [
