@@ -89,8 +89,20 @@ def _cell(card: tuple[str, Any, int], tile: int) -> tuple[float, float, float, b
 def _grid() -> None:
     command = [
         str(Path(sys.executable).with_name("oortriage")),
-        *"experiment --kernel reference.attention --gpu T4 --dtype float32 --head-size 256 --format csv".split(),
-        *"--vary num_stages=1,2,3 --vary TILE_SIZE=16,32,64,128 --vary num_warps=1,2,4,8".split(),
+        *[
+            "experiment",
+            "--kernel",
+            "reference.attention",
+            "--gpu",
+            "T4",
+            "--dtype",
+            "float32",
+            "--head-size",
+            "256",
+            "--format",
+            "csv",
+        ],
+        *["--vary", "num_stages=1,2,3", "--vary", "TILE_SIZE=16,32,64,128", "--vary", "num_warps=1,2,4,8"],
     ]
     with tempfile.TemporaryDirectory() as folder:
         for name in ("cold", "warm"):

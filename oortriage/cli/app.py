@@ -10,6 +10,7 @@ import typer
 from oortriage import __version__
 from oortriage.cli import analyze, cases, demo, device, experiment, explain, fit, kernels, reproduce, rules, run, schema
 from oortriage.cli.output import ReaderGoneError, complain, escape_unprintable
+from oortriage.cli.selectors import with_live_value
 from oortriage.errors import OortriageError
 
 app = typer.Typer(
@@ -60,7 +61,7 @@ def main() -> None:
     """Run the command; errors print one line to stderr and end with their own exit code."""
     escape_unprintable()
     try:
-        app()
+        app(with_live_value(sys.argv[1:]))
     except OortriageError as problem:
         complain(problem)
         sys.exit(problem.exit_code)

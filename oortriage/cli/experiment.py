@@ -27,6 +27,8 @@ def experiment(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
     svg: Annotated[Path | None, typer.Option("--svg", help="Draw the grid into this file.")] = None,
     color: Annotated[Color, typer.Option("--color", help="Colours in text output.")] = Color.auto,
+    live: selectors.Live = "",
+    device: selectors.Device = 0,
     timeout: selectors.Seconds = 120.0,
     no_cache: selectors.NoCache = False,
 ) -> None:
@@ -37,6 +39,7 @@ def experiment(
 
     Example: `oortriage experiment crash.log --vary num_stages=1,2,3 --vary TILE_SIZE=16,32 --vary num_warps=2,4`.
     """
+    from oortriage.cli.live import add_live
     from oortriage.replay import experiment as replay
     from oortriage.replay.selection import select
     from oortriage.report.draw.heat_map import heat_map_svg
@@ -48,7 +51,16 @@ def experiment(
         result = replay.experiment(
             chosen, factors, registers=registers, progress=report, cell_seconds=timeout, use_cache=not no_cache
         )
+    result, code = add_live(
+        result,
+        chosen,
+        [cell.settings for cell in result.cells],
+        live,
+        device=device,
+        seconds=timeout,
+        use_cache=not no_cache,
+    )
     if svg:
         Sink(svg).put(heat_map_svg(grid_cells(result), result.limit_bytes))
     Sink(output).put(experiment_report(result, format.value, style_for(color, output)))
-    raise typer.Exit(result.exit_code)
+    raise typer.Exit(code)

@@ -23,6 +23,8 @@ def reproduce(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
     svg: Annotated[Path | None, typer.Option("--svg", help="Draw the block's memory map into this file.")] = None,
     color: Annotated[Color, typer.Option("--color", help="Colours in text output.")] = Color.auto,
+    live: selectors.Live = "",
+    device: selectors.Device = 0,
     timeout: selectors.Seconds = 120.0,
     no_cache: selectors.NoCache = False,
 ) -> None:
@@ -34,7 +36,9 @@ def reproduce(
     Examples: `oortriage reproduce crash.log`, `oortriage reproduce --kernel reference.attention --gpu T4
     --dtype float32 --head-size 256 --tile 32`.
     """
+    from oortriage.cli.live import add_live
     from oortriage.replay import reproduce as replay
+    from oortriage.replay.live_grid import shrinking_tiles
     from oortriage.replay.selection import select
     from oortriage.report.draw.memory_map import memory_map_svg
     from oortriage.report.replay import reproduction_report
@@ -44,7 +48,16 @@ def reproduce(
         result = replay.reproduce(
             chosen, registers=registers, progress=report, cell_seconds=timeout, use_cache=not no_cache
         )
+    result, code = add_live(
+        result,
+        chosen,
+        shrinking_tiles(chosen, result.constants),
+        live,
+        device=device,
+        seconds=timeout,
+        use_cache=not no_cache,
+    )
     if svg:
         Sink(svg).put(memory_map_svg(result.ledger, result.limit_bytes))
     Sink(output).put(reproduction_report(result, format.value, style_for(color, output)))
-    raise typer.Exit(result.exit_code)
+    raise typer.Exit(code)

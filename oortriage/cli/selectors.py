@@ -71,6 +71,15 @@ NoCache = Annotated[bool, typer.Option("--no-cache", help="Compile again what wa
 WithRegisters = Annotated[
     bool, typer.Option("--registers", help="Go on to machine code: registers, spills, occupancy (seconds a cell).")
 ]
+Live = Annotated[
+    str,
+    typer.Option(
+        "--live",
+        metavar="[auto|native|emulated]",
+        help="Run on the local NVIDIA card too: as it is when it is the failing kind, else playing that card.",
+    ),
+]
+Device = Annotated[int, typer.Option("--device", min=0, help="Which device --live runs on.")]
 #: The options every selecting verb has; None is "not said", where zero would mean something.
 _SHARED: dict[str, tuple[Any, Any]] = {
     "kernel": (Kernel, ""),
@@ -149,6 +158,15 @@ def options_of(**given: Any) -> Options:
         overrides=overrides,
         required_bytes=given["required"],
     )
+
+
+def with_live_value(arguments: list[str]) -> list[str]:
+    """Give a bare ``--live`` its value: what follows it may be another option, a log, or nothing."""
+    whole = []
+    for argument, after in zip(arguments, [*arguments[1:], ""], strict=True):
+        bare = argument == "--live" and after not in ("auto", "native", "emulated")
+        whole.append("--live=auto" if bare else argument)
+    return whole
 
 
 def releases(vllm: str, sglang: str, others: list[str] | None) -> dict[str, str]:

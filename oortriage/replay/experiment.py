@@ -13,6 +13,7 @@ from oortriage.errors import UsageError
 from oortriage.replay.cells import Compilation, Progress, compile_cells
 from oortriage.replay.child import CELL_SECONDS
 from oortriage.replay.job import Cell, Outcome, Registers
+from oortriage.replay.live_grid import LiveGrid
 from oortriage.replay.refusal import refuse_mistakes, refuse_unused
 from oortriage.replay.selection import Selection, constants
 
@@ -76,10 +77,13 @@ class Experiment(msgspec.Struct, frozen=True):
     origin: dict[str, str] = {}
     assumptions: list[str] = []
     notes: list[str] = []
+    live: LiveGrid | None = None
 
     @property
     def exit_code(self) -> int:
-        """0 when a figure came out, 3 when no cell compiled."""
+        """0 when a figure came out, 1 when the card contradicts one, 3 when no cell compiled."""
+        if self.live and not self.live.agrees:
+            return 1
         return 0 if any(cell.required_bytes is not None for cell in self.cells) else 3
 
 

@@ -20,7 +20,7 @@ CELL_SECONDS = 240.0
 
 
 class NoCardError(OortriageError):
-    """There is no card to run on; the virtual result stands."""
+    """There is no card to run on; the virtual result, which needs none, stands."""
 
 
 class LocalCard(msgspec.Struct, frozen=True):
@@ -50,12 +50,10 @@ print(json.dumps([name, torch.cuda.get_device_capability({device}) if there else
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=180, check=False
         )
     except subprocess.TimeoutExpired as problem:
-        raise NoCardError(
-            "the GPU did not answer within 180 s; the virtual result needs none: leave --live out"
-        ) from problem
+        raise NoCardError("the GPU did not answer within 180 s") from problem
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise NoCardError(f"--live needs PyTorch with CUDA: {last}. The virtual result needs no card: leave --live out")
+        raise NoCardError(f"--live needs PyTorch with CUDA: {last}")
     name, capability, count = msgspec.json.decode(done.stdout.strip().splitlines()[-1])
     if not name:
         there = (
@@ -63,7 +61,7 @@ print(json.dumps([name, torch.cuda.get_device_capability({device}) if there else
             if count
             else "PyTorch sees no CUDA device (a CPU build, no driver, or none visible)"
         )
-        raise NoCardError(f"--live: no device {device}: {there}. The virtual result needs no card: leave --live out")
+        raise NoCardError(f"--live: no device {device}: {there}")
     return LocalCard(name, (capability[0], capability[1]), count)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
+import datetime as dt
 import os
 import platform
 import traceback
@@ -190,7 +190,7 @@ def _environment(ask: LiveAsk) -> dict[str, str]:
         "triton": str(triton.__version__),
         "cuda": str(torch.version.cuda),
         "python": platform.python_version(),
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),
     }
     with contextlib.suppress(Exception):
         import pynvml

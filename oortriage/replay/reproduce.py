@@ -13,6 +13,7 @@ from oortriage.ledger.allocation import Buffer, Ledger
 from oortriage.replay.cells import Compilation, Progress, compile_cells
 from oortriage.replay.child import CELL_SECONDS
 from oortriage.replay.job import Cell, Failure, Kernel, Outcome, Registers
+from oortriage.replay.live_grid import LiveGrid
 from oortriage.replay.refusal import refuse_mistakes, refuse_unused
 from oortriage.replay.selection import Selection
 
@@ -75,10 +76,13 @@ class Reproduction(msgspec.Struct, frozen=True):
     assumptions: list[str] = []
     notes: list[str] = []
     failure: Failure | None = None
+    live: LiveGrid | None = None
 
     @property
     def exit_code(self) -> int:
-        """0 reproduced or computed, 1 not reproduced, 3 could not be compiled."""
+        """0 reproduced or computed, 1 not reproduced or contradicted by the card, 3 could not be compiled."""
+        if self.live and not self.live.agrees:
+            return 1
         return {"not_reproduced": 1, "failed": 3}.get(self.verdict, 0)
 
     @property

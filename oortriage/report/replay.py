@@ -21,6 +21,7 @@ from oortriage.report._interface import Style
 from oortriage.report.draw.heat_map import Cell, heat_map_text
 from oortriage.report.draw.memory_map import memory_map_text
 from oortriage.report.escape import code_block, markdown, visible
+from oortriage.report.live import live_lines
 
 _VERDICTS = {
     "reproduced": "Reproduced to the byte",
@@ -99,6 +100,7 @@ def _extra_lines(result: Reproduction) -> list[str]:
     lines += [f"{name}: from {where}" for name, where in result.origin.items() if not where.startswith("--")]
     lines += [one if one.startswith("assumed") else f"assumed: {one}" for one in result.assumptions]
     lines += [f"note: {note}" for note in result.notes]
+    lines += live_lines(result.live) if result.live else []
     if result.failure and result.required_bytes is not None:
         lines.append(f"failed: {result.failure.message}")
     return lines
@@ -141,7 +143,8 @@ def _experiment_lines(result: Experiment) -> list[str]:
         lines.append(f"recommended: {best.change}, {best.required_bytes:,} bytes, {best.margin_bytes:,} to spare")
         lines += [f"otherwise: {one}" for one in best.alternatives]
     lines += [one if one.startswith("assumed") else f"assumed: {one}" for one in result.assumptions]
-    return lines + [f"note: {note}" for note in result.notes]
+    lines += [f"note: {note}" for note in result.notes]
+    return lines + (live_lines(result.live) if result.live else [])
 
 
 def grid_cells(result: Experiment) -> list[Cell]:
