@@ -7,7 +7,7 @@ package index, and no GPU.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 import platform
 import sys
@@ -84,7 +84,7 @@ def _page(rows: list[dict[str, Any]]) -> str:
         "# Public reports, computed again",
         "",
         f"{exact} of {len(rows)} printed figures come out to the byte, from {urls} public reports, on a machine",
-        f"without a GPU (Triton {tritons}, Python {platform.python_version()}, {datetime.datetime.now(datetime.timezone.utc).date()}).",
+        f"without a GPU (Triton {tritons}, Python {platform.python_version()}, {dt.datetime.now(dt.timezone.utc).date()}).",
         "Each is the library's own wrapper, called with the report's shapes for the report's card, and compiled up",
         "to the allocation of shared memory; nothing is tuned to a figure. Written by",
         "`python benchmarks/public_reports.py` from `public-reports.toml`, which says where each parameter comes",

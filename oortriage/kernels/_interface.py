@@ -137,7 +137,7 @@ def element_type(text: Any) -> str:
 
 
 def _converted(parameter: Parameter, value: Any) -> Any:
-    if parameter.name.endswith("dtype"):
+    if parameter.name.endswith("dtype") and not parameter.choices:  # a parameter with choices has names of its own
         value = _known_type(parameter, value)
     kind = type(parameter.default)
     try:
