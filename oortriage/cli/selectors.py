@@ -162,11 +162,12 @@ def options_of(**given: Any) -> Options:
 
 def with_live_value(arguments: list[str]) -> list[str]:
     """Give a bare ``--live`` its value: what follows it may be another option, a log, or nothing."""
-    whole = []
-    for argument, after in zip(arguments, [*arguments[1:], ""], strict=True):
+    own = arguments.index("--") if "--" in arguments else len(arguments)  # what follows is another program's
+    whole: list[str] = []
+    for argument, after in zip(arguments[:own], [*arguments[1:own], ""], strict=True):
         bare = argument == "--live" and after not in ("auto", "native", "emulated")
         whole.append("--live=auto" if bare else argument)
-    return whole
+    return whole + arguments[own:]
 
 
 def releases(vllm: str, sglang: str, others: list[str] | None) -> dict[str, str]:
