@@ -8,9 +8,7 @@ from oortriage.triage.diagnosis import SCHEMA_VERSION, Diagnosis, StatedFact
 
 def stated_by(capsule: Capsule, name: str) -> Diagnosis:
     """Return a diagnosis that says what the capsule says; nothing in it is a guess."""
-    target = capsule.target
-    capability = f"{int(target.arch) // 10}.{int(target.arch) % 10}" if target.backend == "cuda" else str(target.arch)
-    facts = {"gpu": capsule.gpu, "compute_capability": capability, "kernel": capsule.kernel}
+    facts = {"gpu": capsule.gpu, "compute_capability": capsule.target.name, "kernel": capsule.kernel}
     facts |= {f"{library}_version": version for library, version in capsule.versions.items() if library == "triton"}
     shared = capsule.required_bytes > 0
     return Diagnosis(

@@ -153,8 +153,10 @@ def _capsule(
         "entry": entry,
         "parameters": [str(name) for name in names],
         "signature": {str(name): _type(kind) for name, kind in signature.items()},
-        "constants": [[list(_path(key)), functions.value(value)] for key, value in _constants(source).items()],
-        "attributes": [[list(_path(key)), _plain(value)] for key, value in dict(source.attrs or {}).items()],
+        "constants": [
+            [list(_path(key)), functions.value(value)] for key, value in _held_by(source, "constants").items()
+        ],
+        "attributes": [[list(_path(key)), _plain(value)] for key, value in _held_by(source, "attrs").items()],
         "options": {name: _plain(getattr(metadata, name)) for name in _OPTIONS if _told(metadata, name)},
         "arguments": {},
         "functions": functions.found,
@@ -164,8 +166,8 @@ def _capsule(
     }
 
 
-def _constants(source: Any) -> dict[Any, Any]:
-    return dict(getattr(source, "constants", None) or {})
+def _held_by(source: Any, name: str) -> dict[Any, Any]:
+    return dict(getattr(source, name, None) or {})
 
 
 def _path(key: Any) -> tuple[Any, ...]:
