@@ -109,6 +109,9 @@ class TestLog:
         for name, data in (("one.json", first), ("list.json", [first])):
             (tmp_path / name).write_bytes(msgspec.json.encode(data))
             assert read_diagnosis(str(tmp_path / name)) == first
+        (tmp_path / "two.json").write_bytes(msgspec.json.encode([first, first]))
+        with pytest.raises(InputError, match="it holds 2 diagnoses; give one"):
+            read_diagnosis(str(tmp_path / "two.json"))
 
     @pytest.mark.parametrize("content", ['{"a": 1}', "[]", "3", '"x"', "{", "", "[[]]"])
     def test_other_json_is_a_log(self, tmp_path: Path, content: str) -> None:
