@@ -1,14 +1,30 @@
-"""``oortriage schema``: the JSON Schema that scripts can hold on to."""
+"""``oortriage schema``: the JSON Schemas that scripts can hold on to."""
 
 from __future__ import annotations
 
 import json
+from enum import Enum
+from typing import Annotated
+
+import typer
 
 from oortriage.cli.output import say
 
 
-def schema() -> None:
-    """Print the JSON Schema of one diagnosis."""
-    from oortriage.report.json import schema as build
+class Kind(str, Enum):
+    """Outputs that have a schema."""
 
-    say(json.dumps(build(), indent=2))
+    analyze = "analyze"
+    reproduce = "reproduce"
+    experiment = "experiment"
+    fit = "fit"
+
+
+def schema(
+    of: Annotated[Kind, typer.Argument(help="The verb whose JSON it describes.")] = Kind.analyze,
+) -> None:
+    """Print the JSON Schema of a verb's output: of one diagnosis when none is named."""
+    from oortriage.report import json as diagnosis
+    from oortriage.report.replay import replay_schema
+
+    say(json.dumps(diagnosis.schema() if of is Kind.analyze else replay_schema(of.value), indent=2))

@@ -297,6 +297,16 @@ def _recipe(recipe: Recipe) -> dict[str, Any]:
     }
 
 
+def replay_schema(verb: str) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of what ``reproduce``, ``experiment`` or ``fit`` writes."""
+    kinds: dict[str, type[Any]] = {"reproduce": Reproduction, "experiment": Experiment, "fit": Fit}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"oortriage {verb}, version 1",
+        **msgspec.json.schema(kinds[verb]),
+    }
+
+
 def _json(result: Any) -> str:
     return json.dumps(msgspec.to_builtins(result), indent=2) + "\n"
 
