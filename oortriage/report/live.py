@@ -20,7 +20,7 @@ def live_lines(grid: LiveGrid) -> list[str]:
     if grid.fastest:
         lines.append(f"fastest: {grid.fastest.sentence}")
     ceilings = next((cell.result.ceilings for cell in grid.cells if cell.result.ceilings), {})
-    if ceilings:
+    if ceilings and grid.mode == "native":
         lines.append("measured ceilings of the card: " + ", ".join(_ceiling(*pair) for pair in ceilings.items()))
     return lines + [f"note: {note}" for note in grid.notes]
 
@@ -43,6 +43,8 @@ def _timing(result: LiveResult, index: int) -> str:
     """Write a time with its spread, and how near it comes to what the card can do."""
     one = result.timings[index]
     spread = f"{one.low_ms:.3f} to {one.high_ms:.3f}"
+    if result.mode == "emulated":  # the card's own speed says nothing of the card it plays
+        return f"{one.batch} {one.median_ms:.3f} ms ({spread})"
     reach = [value for name, value in result.ceilings.items() if name.endswith("flop_per_second")]
     copied = result.ceilings.get("copy_bytes_per_second")
     near = ""

@@ -97,13 +97,30 @@ def test_the_failing_tile_then_every_smaller_one(monkeypatch) -> None:
     assert shrinking_tiles(chosen, {}) == [{}]
 
 
-def test_the_report_says_error_time_and_reach() -> None:
-    result = on_card(
-        checks=(GOOD,), timings=(timing(0.5),), ceilings={"copy_bytes_per_second": 4e12, "tf32_flop_per_second": 4e13}
+def report(mode: str) -> str:
+    result = LiveResult(
+        "ran",
+        "NVIDIA H200",
+        mode,
+        required_bytes=49_152,
+        checks=(GOOD,),
+        timings=(timing(0.5),),
+        ceilings={"copy_bytes_per_second": 4e12, "tf32_flop_per_second": 4e13},
     )
-    grid = LiveGrid("emulated", "NVIDIA H200", "sm_75", 65_536, [LiveCell({}, 49_152, True, result, agrees=True)], None)
-    text = "\n".join(live_lines(grid))
-    assert "agree in every cell; NVIDIA H200, playing sm_75, limit 65,536 bytes" in text
+    cells = [LiveCell({}, 49_152, True, result, agrees=True)]
+    return "\n".join(live_lines(LiveGrid(mode, "NVIDIA H200", "sm_75", 65_536, cells, None)))
+
+
+def test_the_report_says_error_time_and_reach() -> None:
+    text = report("native")
+    assert "agree in every cell; NVIDIA H200, as it is, limit 65,536 bytes" in text
     assert "as launched: ran, 49,152 bytes, error 3.0e-07 (at most 1e-05)" in text
     assert "25% of the FLOP/s, 25% of the bytes/s" in text
     assert "copy 4.00 TB/s, tf32 product 40 TFLOP/s" in text
+
+
+def test_of_a_card_that_is_played_no_reach_is_claimed() -> None:
+    text = report("emulated")
+    assert "playing sm_75" in text
+    assert "0.500 ms" in text
+    assert "FLOP/s" not in text
