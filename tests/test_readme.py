@@ -86,6 +86,8 @@ def test_every_command_of_the_readme_runs(tmp_path) -> None:
         done = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
         if "cannot be reached" in done.stderr:
             continue  # vLLM's source comes from the package index
+        if done.returncode == 3 and ("--live" in command or "oortriage device" in command):
+            continue  # no card here, which is what they say
         assert done.returncode in (0, 1), (command, done.stderr)
         assert done.stdout.strip(), command
         assert "Traceback" not in done.stderr
