@@ -3,15 +3,19 @@
 What is hooked is the making of the exception ``OutOfResources``, so a launch that succeeds runs no line of
 ours, and the traceback of one that fails holds no frame of ours. Inductor launches some kernels without
 Triton; there the function that gives up when no configuration can be loaded is wrapped.
+
+Every Python process imports this file: it imports nothing that Python has not loaded by itself.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
-from collections.abc import Callable
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _complained: list[str] = []
 #: The capsule of a choice that Inductor only tried; written when it has none left.
@@ -90,17 +94,23 @@ def _writer() -> Any:
     return sys.modules["oortriage_capture_capsule"]
 
 
+def _named_as(ours: Any, original: Any) -> Any:
+    """Let a function of ours be called what the one it stands for is."""
+    import functools
+
+    return functools.update_wrapper(ours, original)
+
+
 def _watch_triton(module: Any) -> None:
     """Look at each OutOfResources as it is made."""
     kind = module.OutOfResources
     make = kind.__init__
 
-    @functools.wraps(make)
     def __init__(self: Any, *arguments: Any, **named: Any) -> None:  # noqa: N807
         make(self, *arguments, **named)
         safely(_made, self, sys._getframe(1))  # noqa: SLF001
 
-    kind.__init__ = __init__
+    kind.__init__ = _named_as(__init__, make)
 
 
 def _made(error: Any, frame: Any) -> None:
@@ -114,7 +124,6 @@ def _watch_inductor(module: Any) -> None:
     if make is None:  # before PyTorch 2.7
         return
 
-    @functools.wraps(make)
     def _make_launchers(self: Any, *arguments: Any, **named: Any) -> Any:
         try:
             return make(self, *arguments, **named)
@@ -122,7 +131,7 @@ def _watch_inductor(module: Any) -> None:
             safely(_gave_up, self, problem, sys._getframe(1))  # noqa: SLF001
             raise
 
-    kind._make_launchers = _make_launchers  # noqa: SLF001
+    kind._make_launchers = _named_as(_make_launchers, make)  # noqa: SLF001
 
 
 def _gave_up(tuner: Any, problem: BaseException, frame: Any) -> None:
@@ -131,15 +140,16 @@ def _gave_up(tuner: Any, problem: BaseException, frame: Any) -> None:
 
 def _watch_choices(module: Any) -> None:
     """Look at Inductor when it has no choice left."""
-    kind = module.NoValidChoicesError
+    kind = getattr(module, "NoValidChoicesError", None)
+    if kind is None:
+        return
     make = kind.__init__
 
-    @functools.wraps(make)
     def __init__(self: Any, *arguments: Any, **named: Any) -> None:  # noqa: N807
         make(self, *arguments, **named)
         safely(_no_choice)
 
-    kind.__init__ = __init__
+    kind.__init__ = _named_as(__init__, make)
 
 
 def _no_choice() -> None:

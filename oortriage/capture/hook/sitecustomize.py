@@ -22,8 +22,8 @@ def _start() -> None:
 
 def _users_own() -> None:
     """Run the sitecustomize that Python would have found without this folder; what it raises is Python's to report."""
-    from importlib.machinery import PathFinder
-    from importlib.util import module_from_spec
+    from _frozen_importlib import module_from_spec  # what importlib offers, without loading it
+    from _frozen_importlib_external import PathFinder
 
     here = os.path.dirname(os.path.abspath(__file__))
     spec = PathFinder.find_spec("sitecustomize", [one for one in sys.path if os.path.abspath(one) != here])
