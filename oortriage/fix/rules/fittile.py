@@ -18,14 +18,14 @@ FITTILE = Rule(
     since="0.11.0",
     proof=(
         (
-            "compiled from the real files: sm_75 FP32 head 256 81,920 to 49,152, head 512 98,304 to 65,536; sm_86, 89 and "
-            "120 FP32 head 256 sliding 116,992 to 66,688"
+            "compiled from the real files: sm_75 FP32 head 256 81,920 to 49,152, head 512 98,304 to 65,536; sm_86, 89 "
+            "and 120 FP32 head 256 sliding 116,992 to 66,688"
         ),
     ),
     cautions=(
         (
-            "the requirement is asked of the compiler at the first launch of a shape: only the plugin can do that, not a "
-            "patch of the policy's file"
+            "the requirement is asked of the compiler at the first launch of a shape: only the plugin can do that, "
+            "not a patch of the policy's file"
         ),
         "no real T4 has run it",
     ),

@@ -18,8 +18,8 @@ TILE16_FULL = Rule(
     since="0.14.1",
     proof=(
         (
-            "compiled from the real files of vLLM 0.14.1 to 0.33.0: full attention 81,920 before, 49,152 after; sliding "
-            "layers 51,200 before and after"
+            "compiled from the real files of vLLM 0.14.1 to 0.33.0: full attention 81,920 before, 49,152 after; "
+            "sliding layers 51,200 before and after"
         ),
         "a whole vLLM engine on an H200 that plays a T4: the same 32 tokens as TILE16",
     ),

@@ -20,8 +20,8 @@ WARPS2 = Rule(
     ),
     cautions=(
         (
-            "ptxas for sm_75: 255 registers and 1,932 / 1,636 bytes of spill stores / loads a thread, which the time on an "
-            "H200 does not show: a candidate until a real T4 has run it"
+            "ptxas for sm_75: 255 registers and 1,932 / 1,636 bytes of spill stores / loads a thread, which the time "
+            "on an H200 does not show: a candidate until a real T4 has run it"
         ),
     ),
 )
