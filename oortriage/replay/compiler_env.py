@@ -41,6 +41,9 @@ class CompilerEnv(msgspec.Struct, frozen=True):
         own = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
         own.pop("TRITON_INTERPRET", None)
         own.pop("OORTRIAGE_CAPTURE", None)  # what fails in our own children is no crash of the user's
+        # A module holds one kernel; threads within a compilation only get in the way of the next child.
+        own["MLIR_DISABLE_MULTITHREADING"] = "1"
+        own["PYTHONWARNINGS"] = "ignore"  # the last line a child says is given as the reason it died
         return own
 
 

@@ -141,8 +141,8 @@ def test_a_bill_is_a_sum_with_its_word() -> None:
         {},
         "arithmetic",
     )
-    assert bill_line(made(bill=bill)) == "81,920 = Q 16x256x4 + K 256x32x4 + V 32x256x4 (arithmetic)"
-    assert bill_line(made()) == ""
+    assert bill_line(made(bill=bill).bill) == "81,920 = Q 16x256x4 + K 256x32x4 + V 32x256x4 (arithmetic)"
+    assert bill_line(made().bill) == ""
 
 
 def test_another_failure_is_told_with_its_line() -> None:
