@@ -69,9 +69,13 @@ class LiveKernel(msgspec.Struct, frozen=True):
 
 
 class LiveResult(msgspec.Struct, frozen=True):
-    """What became of a cell on the card. ``out_of_resources`` has the figures that Triton's error printed."""
+    """What became of a cell on the card.
 
-    status: Literal["ran", "out_of_resources", "failed", "refused"]
+    ``out_of_resources`` has the figures that Triton's error printed; ``loaded`` is a captured kernel, which
+    the card took and which is not launched, for a capsule holds no data; ``refused`` was not tried.
+    """
+
+    status: Literal["ran", "loaded", "out_of_resources", "failed", "refused"]
     device: str
     mode: Mode
     message: str = ""

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from oortriage.cache import cache_folder
+from oortriage.capture.capsule import is_capsule
 from oortriage.errors import UsageError
 from oortriage.gpu.card.session import CardSession, driver_bytes
 from oortriage.gpu.card.timing import ceilings, time_call
@@ -38,7 +39,8 @@ def live_cells(job: Job, recipe: Recipe, library: Any) -> Iterator[Outcome]:
         UsageError: torch sees no card, or the recipe cannot be run in earnest.
     """
     ask = job.live
-    if ask is None or recipe.live is None:
+    captured = is_capsule(job.kernel)
+    if ask is None or (recipe.live is None and not captured):
         raise UsageError(f"{recipe.name} is compiled only: there are no inputs and no reference to run it with")
     import torch
 
@@ -49,26 +51,26 @@ def live_cells(job: Job, recipe: Recipe, library: Any) -> Iterator[Outcome]:
         os.environ["TRITON_CACHE_DIR"] = str(folder)  # apart: the binaries in there are PTX
     torch.cuda.set_device(ask.device)
     about = _environment(ask)
-    reach = (
-        ceilings(recipe.shape({})[0]["dtype"] if not job.cells else str(job.cells[0].shape["dtype"]))
-        if ask.time
-        else {}
-    )
+    reach = ceilings(str(job.cells[0].shape["dtype"])) if ask.time and recipe.live else {}
     for index, cell in enumerate(job.cells):
-        result = _cell(job, ask, recipe.live, library, cell, about)
+        result = _cell(job, ask, recipe, library, cell, about)
         yield Outcome(index, live=msgspec.structs.replace(result, ceilings=reach, environment=about))
         if result.status == "failed" and _poisoned():
             return
 
 
-def _cell(job: Job, ask: LiveAsk, live: Live, library: Any, cell: Cell, about: dict[str, str]) -> LiveResult:
+def _cell(job: Job, ask: LiveAsk, recipe: Recipe, library: Any, cell: Cell, about: dict[str, str]) -> LiveResult:
     from triton.runtime.errors import OutOfResources
 
     session = CardSession(job.card, cell.overrides, emulated=ask.mode == "emulated")
-    base = LiveResult("ran", about["device"], ask.mode)
+    base = LiveResult("ran" if recipe.live else "loaded", about["device"], ask.mode)
+    checks, timings, seen = list[Check](), list[Timing](), dict[str, int]()
     try:
         with session.run():
-            checks, timings, seen = _run(job, ask, live, library, cell)
+            if recipe.live:
+                checks, timings, seen = _run(job, ask, recipe.live, library, cell)
+            else:
+                recipe.call(library, cell.shape)
     except OutOfResources as problem:
         return msgspec.structs.replace(
             base,

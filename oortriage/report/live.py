@@ -5,7 +5,13 @@ from __future__ import annotations
 from oortriage.replay.job import LiveResult
 from oortriage.replay.live_grid import LiveCell, LiveGrid
 
-_STATUS = {"ran": "ran", "out_of_resources": "refused: out of resources", "failed": "failed", "refused": "not run"}
+_STATUS = {
+    "ran": "ran",
+    "loaded": "loaded, not launched: a capsule holds no data",
+    "out_of_resources": "refused: out of resources",
+    "failed": "failed",
+    "refused": "not run",
+}
 
 
 def live_lines(grid: LiveGrid) -> list[str]:

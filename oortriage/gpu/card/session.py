@@ -13,7 +13,7 @@ import msgspec
 
 from oortriage.gpu.card.emulate import emulating
 from oortriage.gpu.virtual.driver import Card
-from oortriage.gpu.virtual.session import Session
+from oortriage.gpu.virtual.session import Session, active
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -43,23 +43,37 @@ class CardSession(Session):
         with contextlib.ExitStack() as stack:
             if self._emulated:
                 stack.enter_context(emulating(self.card))
+            stack.enter_context(active(self))
             stack.callback(setattr, JITFunction, "run", JITFunction.run)
             JITFunction.run = self._overriding(self._noting(JITFunction.run))
             yield self
 
+    def compile(self, source: Any, target: Any = None, options: Any = None, **_: Any) -> Any:
+        """Compile in earnest a kernel that comes as Triton's own source object."""
+        import triton
+        from triton.runtime import driver
+
+        return triton.compile(source, target=target or driver.active.get_current_target(), options=options)
+
+    def launched(self, kernel: Any) -> None:
+        """Load it on the card, which refuses what it has no room for; there is no data to launch it with."""
+        kernel._init_handles()  # noqa: SLF001 (what Triton does first at a launch)
+        self._note(kernel.src.fn.__name__, kernel)
+
+    def _note(self, name: str, kernel: Any) -> None:
+        self.loaded[name] = Loaded(
+            name,
+            int(kernel.metadata.shared),
+            int(kernel.n_regs or 0),
+            int(kernel.n_spills or 0),
+            int(kernel.metadata.num_warps),
+        )
+
     def _noting(self, run: Any) -> Any:
         def noted(function: Any, *arguments: Any, **named: Any) -> Any:
             kernel = run(function, *arguments, **named)
-            metadata = getattr(kernel, "metadata", None)
-            if metadata is not None:
-                name = function.fn.__name__
-                self.loaded[name] = Loaded(
-                    name,
-                    int(metadata.shared),
-                    int(kernel.n_regs or 0),
-                    int(kernel.n_spills or 0),
-                    int(metadata.num_warps),
-                )
+            if getattr(kernel, "metadata", None) is not None:  # an interpreted one has none
+                self._note(function.fn.__name__, kernel)
             return kernel
 
         return noted

@@ -69,8 +69,7 @@ class Session:
             ):
                 stack.callback(setattr, owner, name, getattr(owner, name))
                 setattr(owner, name, value)
-            _active.append(self)
-            stack.callback(_active.pop)
+            stack.enter_context(active(self))
             yield self
 
     def _overriding(self, run: Any) -> Any:
@@ -204,6 +203,16 @@ def _settings(source: Any, allocation: Allocation) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str | None) else str(getattr(value, "value", value))
+
+
+@contextlib.contextmanager
+def active(session: Session) -> Iterator[None]:
+    """Let a session be the one that launches go to, within the block."""
+    _active.append(session)
+    try:
+        yield
+    finally:
+        _active.pop()
 
 
 def launch(source: Any, options: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from triton.runtime import driver
 from oortriage.gpu.card.session import CardSession
 from oortriage.gpu.virtual.adapter import Target
 from oortriage.gpu.virtual.driver import Card, VirtualDriver
+from oortriage.gpu.virtual.session import Session
 from oortriage.kernels.live import Batch
 from oortriage.kernels.registry import find_recipe
 
@@ -36,11 +37,16 @@ def load_binary(name, kernel, shared, _device):
     return None, None, 100, 0, 1024
 
 
-stub = VirtualDriver(H200, 0)
+recipe = find_recipe("reference.attention")
+# A kernel that comes as a source object, as a captured one does; taken first, for Triton keeps what it compiled.
+virtual = Session(T4)
+with virtual.run():
+    recipe.call(None, recipe.shape({"dtype": "float32", "head_size": 256, "tile": 32})[0])
+captured = virtual.launches[-1].source
+stub = VirtualDriver(H200, 7)
 stub.utils.load_binary = load_binary
 stub.launcher_cls = Launcher
 driver.set_active(stub)
-recipe = find_recipe("reference.attention")
 results = []
 for tile in (16, 32):
     shape, _ = recipe.shape({"dtype": "float32", "head_size": 256, "tile": tile})
@@ -50,6 +56,17 @@ for tile in (16, 32):
         with session.run():
             case.call(0)
         results.append({"ran": session.loaded["attention"].shared_bytes, "loaded": loaded[-1]})
+    except Exception as problem:  # noqa: BLE001
+        results.append({"error": type(problem).__name__, "required": problem.required, "limit": problem.limit})
+for tile in (32, 16):  # loaded, not launched
+    session = CardSession(T4, {"TILE_SIZE": tile}, emulated=True)
+    count = len(loaded)
+    try:
+        with session.run():
+            session.launch(captured, {"num_warps": 4})
+        results.append(
+            {"loaded": session.loaded["attention"].shared_bytes, "launched": loaded[-1].get("launched", False)}
+        )
     except Exception as problem:  # noqa: BLE001
         results.append({"error": type(problem).__name__, "required": problem.required, "limit": problem.limit})
 limits = stub.utils.get_device_properties(0)["max_shared_mem"]

@@ -41,3 +41,9 @@ def test_what_does_not_fit_is_refused_with_the_older_cards_limit(played: dict) -
 def test_the_driver_is_put_back(played: dict) -> None:
     assert played["restored"]
     assert played["limit"] == 232_448
+
+
+def test_a_kernel_without_data_is_loaded_and_not_launched(played: dict) -> None:
+    refused, taken = played["results"][2:]
+    assert refused == {"error": "OutOfResources", "required": 81_920, "limit": 65_536}
+    assert taken == {"loaded": 49_152, "launched": False}
