@@ -8,12 +8,12 @@ import difflib
 import hashlib
 import os
 from datetime import datetime, timezone
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from oortriage import __version__
 from oortriage.errors import OortriageError
 from oortriage.fix.recognise import MARK, RefusedError, patched
 from oortriage.fix.rules import Rule
@@ -124,7 +124,7 @@ def _apply(tree: Tree, rule: Rule, path: Path, step: Step) -> Change:
         digest(new),
         backup.name,
         datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        __version__,
+        version("oortriage"),
     )
     write_whole(backup, now, step, like=path)
     write_whole(manifest_of(path), msgspec.json.format(msgspec.json.encode(stated)) + b"\n", step)
