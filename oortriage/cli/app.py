@@ -8,7 +8,21 @@ from typing import Annotated
 import typer
 
 from oortriage import __version__
-from oortriage.cli import analyze, cases, demo, device, experiment, explain, fit, kernels, reproduce, rules, run, schema
+from oortriage.cli import (
+    analyze,
+    cases,
+    demo,
+    device,
+    experiment,
+    explain,
+    fit,
+    kernels,
+    patch,
+    reproduce,
+    rules,
+    run,
+    schema,
+)
 from oortriage.cli.output import ReaderGoneError, complain, escape_unprintable
 from oortriage.cli.selectors import with_live_value
 from oortriage.errors import OortriageError
@@ -55,6 +69,7 @@ app.command("explain")(explain.explain)
 app.command("schema")(schema.schema)
 app.add_typer(rules.app, name="rules")
 app.add_typer(cases.app, name="cases")
+app.add_typer(patch.app, name="patch")
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import base64
 import csv
 import difflib
 import hashlib
+import importlib.metadata
 import os
 from datetime import datetime, timezone
 from importlib.metadata import version
@@ -274,6 +275,13 @@ def _manifest(path: Path) -> Manifest | None:
         return None
     except (OSError, msgspec.DecodeError) as problem:
         raise OortriageError(f"{manifest_of(path).name}: cannot be read: {problem}") from problem
+
+
+def _own_version() -> str:
+    try:
+        return importlib.metadata.version("oortriage")
+    except importlib.metadata.PackageNotFoundError:  # run from a checkout
+        return ""
 
 
 def _relative(tree: Tree, path: Path) -> str:

@@ -29,6 +29,7 @@ VERBS = (
     "schema",
     "rules",
     "cases",
+    "patch",
 )
 
 

@@ -1,0 +1,196 @@
+"""``oortriage patch``: the tile policy of a vLLM planned, patched, verified, taken back, exported."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oortriage.cli import selectors
+from oortriage.cli.output import Sink
+from oortriage.cli.progress import progress
+from oortriage.replay.options import Options
+from oortriage.triage.diagnosis import Diagnosis
+
+app = typer.Typer(
+    help="Give vLLM's Triton attention a tile that fits the card, verify it in layers, and take it back exactly.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class PatchFormat(str, Enum):
+    """Formats of the patch verbs."""
+
+    text = "text"
+    json = "json"
+
+
+_Format = Annotated[PatchFormat, typer.Option("--format", "-f", help="Output format.")]
+_Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")]
+_Folder = Annotated[
+    Path | None, typer.Option("--vllm-source", "--source", help="An unpacked vLLM: the folder that holds the package.")
+]
+_Python = Annotated[
+    Path | None, typer.Option("--python", help="The interpreter of another environment: /path/to/venv/bin/python.")
+]
+_Rule = Annotated[str, typer.Option("--rule", help="tile16, tile16-full, warps2; fittile by plugin only.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; show what would be done.")]
+
+
+@app.command("status")
+def status(
+    vllm_source: _Folder = None,
+    python: _Python = None,
+    format: _Format = PatchFormat.text,
+    output: _Output = None,
+) -> None:
+    """Say how a vLLM stands: patched or not, with what, or why it cannot be.
+
+    Ends with 0, or with 1 when the file changed since it was patched or cannot be patched.
+    """
+    from oortriage.fix.source_patch import status as ask
+    from oortriage.fix.tree import find_tree
+    from oortriage.report.patch import as_json, status_text
+
+    found = ask(find_tree(vllm_source, python))
+    Sink(output).put(as_json(found) if format is PatchFormat.json else status_text(found))
+    raise typer.Exit(1 if found.state in ("changed_since", "refused") else 0)
+
+
+@app.command("plan")
+@selectors.selecting
+def plan(
+    log: Diagnosis | None,
+    options: Options,
+    rule: _Rule = "tile16",
+    format: _Format = PatchFormat.text,
+    output: _Output = None,
+    no_table: Annotated[bool, typer.Option("--no-table", help="Leave the impact table out.")] = False,
+    no_cache: selectors.NoCache = False,
+) -> None:
+    """Say whether the rule is the cure for a crash, which condition fails if not, and what it changes.
+
+    Ends with 0 when the rule matches, 1 when it does not.
+
+    Examples: `oortriage patch plan crash.log`, `oortriage patch plan --gpu T4 --config config.json
+    --dtype float32 --vllm 0.17.1`.
+    """
+    from oortriage.fix.plan import plan as make
+    from oortriage.fix.rules import find_rule
+    from oortriage.report.patch import as_json, plan_text
+
+    chosen = find_rule(rule)
+    with progress("cards") as report:
+        made = make(options, log, chosen, table=not no_table, progress=report, use_cache=not no_cache)
+    Sink(output).put(as_json(made) if format is PatchFormat.json else plan_text(made))
+    raise typer.Exit(made.exit_code)
+
+
+@app.command("apply")
+def apply(
+    vllm_source: _Folder = None,
+    python: _Python = None,
+    rule: _Rule = "tile16",
+    dry_run: _DryRun = False,
+    format: _Format = PatchFormat.text,
+    output: _Output = None,
+) -> None:
+    """Patch the policy's file: atomically, with the original kept beside it. A second time changes nothing.
+
+    Ends with 0, or with 2 when the file is refused; then it is as it was, and the message says why. Nothing on
+    disk need change: OORTRIAGE_TILE_POLICY=tile16 turns the same policy on as a plugin, unless VLLM_PLUGINS
+    leaves it out.
+    """
+    from oortriage.fix.rules import find_rule
+    from oortriage.fix.source_patch import apply as put
+    from oortriage.fix.tree import find_tree
+    from oortriage.report.patch import as_json, change_text
+
+    done = put(find_tree(vllm_source, python), find_rule(rule), dry_run=dry_run)
+    Sink(output).put(as_json(done) if format is PatchFormat.json else change_text(done))
+
+
+@app.command("verify")
+def verify(
+    vllm_source: _Folder = None,
+    python: _Python = None,
+    rule: _Rule = "tile16",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Verify what apply would write.")] = False,
+    gpu: Annotated[str, typer.Option("--gpu", help="Cards of the impact table, separated by commas.")] = "",
+    live: Annotated[
+        str, typer.Option("--card", help="How a local card is used: auto, native, emulated, off.")
+    ] = "auto",
+    format: _Format = PatchFormat.text,
+    output: _Output = None,
+    no_cache: selectors.NoCache = False,
+) -> None:
+    """Hold the patched file against the original: policy, bytes, kernel, engine, cost.
+
+    Each layer is passed, failed, or not run with what it needs. Ends with 0 when policy and bytes passed and
+    nothing failed, else with 1.
+    """
+    from oortriage.fix.impact import CARDS
+    from oortriage.fix.rules import find_rule
+    from oortriage.fix.tree import find_tree
+    from oortriage.fix.verify import verify as prove
+    from oortriage.report.patch import as_json, verification_text
+
+    tree, chosen = find_tree(vllm_source, python), find_rule(rule)
+    cards = [one.strip() for one in gpu.split(",") if one.strip()] or CARDS
+    with progress("cards") as report:
+        found = prove(tree, chosen, dry_run=dry_run, cards=cards, live=live, progress=report, use_cache=not no_cache)
+    Sink(output).put(as_json(found) if format is PatchFormat.json else verification_text(found))
+    raise typer.Exit(found.exit_code)
+
+
+@app.command("revert")
+def revert(
+    vllm_source: _Folder = None,
+    python: _Python = None,
+    format: _Format = PatchFormat.text,
+    output: _Output = None,
+) -> None:
+    """Put the original back, byte for byte; refused when the file changed since.
+
+    Ends with 0, or with 2 when it is refused.
+    """
+    from oortriage.fix.source_patch import revert as undo
+    from oortriage.fix.tree import find_tree
+    from oortriage.report.patch import as_json, change_text
+
+    done = undo(find_tree(vllm_source, python))
+    Sink(output).put(as_json(done) if format is PatchFormat.json else change_text(done))
+
+
+@app.command("export")
+def export(
+    vllm_source: _Folder = None,
+    python: _Python = None,
+    rule: _Rule = "tile16",
+    folder: Annotated[Path | None, typer.Option("--to", help="Write diff, test and text into this folder.")] = None,
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not verify; the text says so.")] = False,
+    format: _Format = PatchFormat.text,
+    output: _Output = None,
+) -> None:
+    """Write the change for upstream: a diff against that release, a test, and a pull request's text."""
+    from oortriage.fix.export import export as write
+    from oortriage.fix.rules import find_rule
+    from oortriage.fix.tree import find_tree
+    from oortriage.fix.verify import verify as prove
+    from oortriage.report.patch import as_json, export_text
+
+    tree, chosen = find_tree(vllm_source, python), find_rule(rule)
+    verification = None if no_verify else prove(tree, chosen, dry_run=True)
+    made = write(tree, chosen, verification)
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in (
+            ("tile-policy.diff", made.diff), (Path(made.test_name).name, made.test), ("pull-request.md", made.text)
+        ):  # fmt: skip
+            Sink(folder / name).put(text)
+        return
+    Sink(output).put(as_json(made) if format is PatchFormat.json else export_text(made))
