@@ -82,6 +82,8 @@ def verify(
     Raises:
         RefusedError: the original is gone, or the file cannot be patched.
     """
+    if not any(card_of(name).capability == (7, 5) for name in cards):
+        cards = ("T4", *cards)  # without the failing card there is nothing to hold the others against
     stands = status(tree)
     control_bytes = original_bytes(tree)
     fixed_bytes = patched(control_bytes, rule) if dry_run else policy_file(tree).read_bytes()
