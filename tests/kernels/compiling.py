@@ -17,6 +17,7 @@ from oortriage.gpu.virtual.adapter import Target
 from oortriage.gpu.virtual.driver import Card
 from oortriage.kernels.registry import find_recipe
 from oortriage.kernels.source import SourceError, find_source
+from oortriage.replay.compiler_env import compiler_env
 from oortriage.replay.job import Cell, Job, Kernel, Outcome
 
 pytest.importorskip("triton")
@@ -61,7 +62,9 @@ def compile_cells(kernel: str, card: Card, cells: Sequence[Cell | dict], version
         pytest.skip(str(problem))
     job = Job(kernel, card, tuple(full), source)
     worker = [sys.executable, "-m", "oortriage.replay.worker"]
-    done = subprocess.run(worker, input=msgspec.json.encode(job), capture_output=True, check=False)
+    done = subprocess.run(
+        worker, input=msgspec.json.encode(job), capture_output=True, check=False, env=compiler_env().variables()
+    )
     outcomes = [msgspec.json.decode(line, type=Outcome) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     if outcomes and outcomes[0].cell < 0:  # the job did not start
