@@ -51,10 +51,13 @@ def live_cells(job: Job, recipe: Recipe, library: Any) -> Iterator[Outcome]:
         os.environ["TRITON_CACHE_DIR"] = str(folder)  # apart: the binaries in there are PTX
     torch.cuda.set_device(ask.device)
     about = _environment(ask)
-    reach = ceilings(str(job.cells[0].shape["dtype"])) if ask.time and recipe.live else {}
+    reach: dict[str, dict[str, float]] = {}
     for index, cell in enumerate(job.cells):
         result = _cell(job, ask, recipe, library, cell, about)
-        yield Outcome(index, live=msgspec.structs.replace(result, ceilings=reach, environment=about))
+        dtype = str(cell.shape.get("dtype", ""))
+        if result.timings and dtype not in reach:  # what the card can do at most differs by type
+            reach[dtype] = ceilings(dtype)
+        yield Outcome(index, live=msgspec.structs.replace(result, ceilings=reach.get(dtype, {}), environment=about))
         if result.status == "failed" and _poisoned():
             return
 
