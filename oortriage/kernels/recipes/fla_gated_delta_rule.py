@@ -7,12 +7,12 @@ bytes, are what is known.
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import msgspec
 
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.calling import call_with
 from oortriage.kernels.tuning import forget_tuning
 
 
@@ -40,8 +40,7 @@ def _call(library: Library, shape: Shape) -> None:
             "output_final_state": False,
             "use_qk_l2norm_in_kernel": True,
         }
-        wanted = inspect.signature(module.chunk_gated_delta_rule).parameters
-        out, _state = module.chunk_gated_delta_rule(**{name: value for name, value in given.items() if name in wanted})
+        out, _state = call_with(module.chunk_gated_delta_rule, given)
         if backward:
             out.backward(torch.empty_like(out))
 

@@ -8,10 +8,10 @@ Triton 3 no longer has.
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.calling import call_with
 from oortriage.kernels.tuning import forget_tuning
 
 _FORWARD = (
@@ -60,13 +60,11 @@ def _call(library: Library, shape: Shape) -> None:
             "dt_softplus": True,
         }
         if shape["phase"] == "forward":
-            wanted = inspect.signature(module.mamba_chunk_scan_combined).parameters
-            module.mamba_chunk_scan_combined(**{name: value for name, value in given.items() if name in wanted})
+            call_with(module.mamba_chunk_scan_combined, given)
         else:
             given |= {"out": torch.empty_like(given["x"]), "dout": torch.empty_like(given["x"])}
             backward = module._mamba_chunk_scan_combined_bwd  # noqa: SLF001 (what autograd calls)
-            wanted = inspect.signature(backward).parameters
-            backward(**{name: value for name, value in given.items() if name in wanted})
+            call_with(backward, given)
 
 
 RECIPES = (

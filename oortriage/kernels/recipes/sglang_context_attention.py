@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.calling import call_with
 
 _SEQUENCES, _TOKENS = 4, 256
 
@@ -29,8 +29,7 @@ def _call(library: Library, shape: Shape) -> None:
         "max_input_len": _TOKENS,
         "is_causal": shape["causal"],
     }
-    wanted = inspect.signature(module.context_attention_fwd).parameters
-    module.context_attention_fwd(**{name: value for name, value in given.items() if name in wanted})
+    call_with(module.context_attention_fwd, given)
 
 
 RECIPES = (

@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.calling import call_with
 
 _SEQUENCES, _CACHED, _SPLITS = 4, 1024, 8
 
@@ -56,7 +57,7 @@ def _call(library: Library, shape: Shape) -> None:
         "b_seq_len": torch.full((_SEQUENCES,), _CACHED, dtype=torch.int32),
         "max_len_in_batch": _CACHED,
     }
-    module.decode_attention_fwd(**{name: value for name, value in given.items() if name in wanted})
+    call_with(module.decode_attention_fwd, given)
 
 
 RECIPES = (

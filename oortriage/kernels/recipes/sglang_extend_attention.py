@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.calling import call_with
 
 _SEQUENCES, _NEW, _PREFIX = 4, 128, 1024
 
@@ -63,8 +63,7 @@ def _call(library: Library, shape: Shape) -> None:
         "b_start_loc_extend": starts[:-1] * _NEW,
     }
     function = module.extend_attention_fwd_unified if shape["deterministic"] else module.extend_attention_fwd
-    wanted = inspect.signature(function).parameters
-    function(**{name: value for name, value in given.items() if name in wanted})
+    call_with(function, given)
 
 
 RECIPES = (

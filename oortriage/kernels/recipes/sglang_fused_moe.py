@@ -7,6 +7,7 @@ from typing import Any
 
 from oortriage.errors import UsageError
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.calling import call_with
 
 #: Where the wrapper lived, newest first; tuned configurations lie in ``configs`` beside it.
 _FOLDERS = (
@@ -50,7 +51,7 @@ def _call(library: Library, shape: Shape) -> None:
         wanted = inspect.signature(module.fused_experts_impl).parameters
         if missing := [name for name in given if name.startswith(_ASKED) and given[name] and name not in wanted]:
             raise UsageError(f"quantisation: SGLang {library.version} has no {', '.join(missing)}")
-        module.fused_experts_impl(**{name: value for name, value in given.items() if name in wanted})
+        call_with(module.fused_experts_impl, given)
 
 
 def _fetch_tuned(library: Library, folder: str, start: str) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.calling import call_with
 
 
 def _call(library: Library, shape: Shape) -> None:
@@ -43,8 +43,7 @@ def _call(library: Library, shape: Shape) -> None:
         "is_mla": latent,
     }
     # The signature grew over the releases; each gets what it has a parameter for.
-    wanted = inspect.signature(module.decode_attention_fwd).parameters
-    module.decode_attention_fwd(**{name: value for name, value in given.items() if name in wanted})
+    call_with(module.decode_attention_fwd, given)
 
 
 RECIPES = (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from oortriage.errors import UsageError
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.calling import call_with
 from oortriage.kernels.libraries.vllm_tuned import fetch_tuned
 
 _FOLDER = "vllm.model_executor.layers.fused_moe"
@@ -32,8 +32,7 @@ def _call(library: Library, shape: Shape) -> None:
             **_weights(library, shape, dtype),
         }
         # The signature grew over the releases; each gets what it has a parameter for.
-        wanted = inspect.signature(module.fused_experts_impl).parameters
-        module.fused_experts_impl(**{name: value for name, value in given.items() if name in wanted})
+        call_with(module.fused_experts_impl, given)
 
 
 def _weights(library: Library, shape: Shape, dtype: Any) -> dict[str, Any]:

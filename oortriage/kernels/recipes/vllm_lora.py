@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.calling import call_with
 
 _FOLDER = "vllm.lora.ops.triton_ops"
 
@@ -65,7 +66,7 @@ def _launch(library: Library, wrapper: Any, shape: Shape, given: dict[str, Any])
         "no_lora_flag_cpu": torch.tensor([False]),
         "num_active_loras": active,
     }
-    wrapper(**{name: value for name, value in given.items() if name in wanted})
+    call_with(wrapper, given)
 
 
 _PARAMETERS = (

@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.calling import call_with
 from oortriage.kernels.rearrange import provide_einops
 
 _OPS = "vllm.model_executor.layers.mamba.ops"
@@ -61,7 +62,7 @@ def _call(library: Library, shape: Shape) -> None:
         given["initial_states"] = torch.empty(sequences, heads, head, state, dtype=state_type)
         given["chunk_indices"] = torch.arange(len(chunks) - 1, dtype=torch.int32)
         given["chunk_offsets"] = torch.zeros(len(chunks) - 1, dtype=torch.int32)
-    scan(**{name: value for name, value in given.items() if name in wanted})
+    call_with(scan, given)
 
 
 def _forget_tuning() -> None:

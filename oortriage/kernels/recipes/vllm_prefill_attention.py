@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.calling import call_with
 
 
 def _call(library: Library, shape: Shape) -> None:
@@ -32,8 +32,7 @@ def _call(library: Library, shape: Shape) -> None:
         "sinks": torch.empty(query.shape[1], dtype=dtype) if shape["sinks"] else None,
     }
     # The signature grew over the releases; each gets what it has a parameter for.
-    wanted = inspect.signature(module.context_attention_fwd).parameters
-    module.context_attention_fwd(**{name: value for name, value in given.items() if name in wanted})
+    call_with(module.context_attention_fwd, given)
 
 
 RECIPES = (

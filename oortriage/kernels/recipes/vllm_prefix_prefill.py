@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.calling import call_with
 
 
 def _call(library: Library, shape: Shape) -> None:
@@ -47,7 +48,7 @@ def _call(library: Library, shape: Shape) -> None:
         "sinks": torch.empty(heads, dtype=dtype) if shape["sinks"] else None,
     }
     # The signature grew over the releases; each gets what it has a parameter for.
-    module.context_attention_fwd(**{name: value for name, value in given.items() if name in wanted})
+    call_with(module.context_attention_fwd, given)
 
 
 RECIPES = (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from oortriage.kernels._interface import Library, Parameter, Recipe, Shape
+from oortriage.kernels.calling import call_with
 from oortriage.kernels.live import Batch, LiveCase
 
 
@@ -45,7 +45,7 @@ def _call(library: Library, shape: Shape) -> None:
     }
     if not prefill:
         given |= _segments(tokens, heads, head, "cpu")
-    _call_with(wrapper, given)
+    call_with(wrapper, given)
 
 
 def _wrapper(library: Library) -> Any:
@@ -53,12 +53,6 @@ def _wrapper(library: Library) -> Any:
         "vllm.v1.attention.ops.triton_unified_attention", "vllm.attention.ops.triton_unified_attention"
     )
     return module.unified_attention
-
-
-def _call_with(wrapper: Any, given: dict[str, Any]) -> None:
-    """Call the wrapper; its signature grew over the releases, and each gets what it has a parameter for."""
-    wanted = inspect.signature(wrapper).parameters
-    wrapper(**{name: value for name, value in given.items() if name in wanted})
 
 
 def _live(library: Library, shape: Shape, batch: Batch, device: str, seed: int, copies: int) -> LiveCase:
@@ -71,7 +65,7 @@ def _live(library: Library, shape: Shape, batch: Batch, device: str, seed: int, 
     outputs = [torch.empty_like(one.query) for one in sets]
     calls = [_given(one, output, device) for one, output in zip(sets, outputs, strict=True)]
     return LiveCase(
-        lambda index: _call_with(wrapper, calls[index]),
+        lambda index: call_with(wrapper, calls[index]),
         outputs,
         sets[0].reference,
         sets[0].bytes_moved,
