@@ -11,6 +11,7 @@ import typer
 from oortriage.cli import selectors
 from oortriage.cli.output import Sink
 from oortriage.cli.progress import progress
+from oortriage.errors import UsageError
 from oortriage.replay.options import Options
 from oortriage.triage.diagnosis import Diagnosis
 
@@ -120,6 +121,9 @@ def verify(
     python: _Python = None,
     rule: _Rule = "tile16",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Verify what apply would write.")] = False,
+    plugin: Annotated[
+        bool, typer.Option("--plugin", help="Verify the plugin's hooks on the original file; implied by fittile.")
+    ] = False,
     gpu: Annotated[str, typer.Option("--gpu", help="Cards of the impact table, separated by commas.")] = "",
     live: Annotated[
         str, typer.Option("--card", help="How a local card is used: auto, native, emulated, off.")
@@ -130,6 +134,7 @@ def verify(
 ) -> None:
     """Hold the patched file against the original: policy, bytes, kernel, engine, cost.
 
+    With --plugin the original is held against itself with the rule's hooks, which write nothing: policy and bytes.
     Each layer is passed, failed, or not run with what it needs. Ends with 0 when policy and bytes passed and
     nothing failed, else with 1.
     """
@@ -137,12 +142,21 @@ def verify(
     from oortriage.fix.rules import find_rule
     from oortriage.fix.tree import find_tree
     from oortriage.fix.verify import verify as prove
+    from oortriage.fix.verify_plugin import verify_plugin
     from oortriage.report.patch import as_json, verification_text
 
-    tree, chosen = find_tree(vllm_source, python), find_rule(rule)
+    chosen = find_rule(rule)
+    plugin = plugin or chosen.change is None
+    if plugin and dry_run:
+        raise UsageError("the plugin writes nothing: --dry-run is for the patch of the file; leave it out")
+    tree = find_tree(vllm_source, python)
     cards = [one.strip() for one in gpu.split(",") if one.strip()] or CARDS
     with progress("cards") as report:
-        found = prove(tree, chosen, dry_run=dry_run, cards=cards, live=live, progress=report, use_cache=not no_cache)
+        again = not no_cache
+        if plugin:
+            found = verify_plugin(tree, chosen, cards=cards, progress=report, use_cache=again)
+        else:
+            found = prove(tree, chosen, dry_run=dry_run, cards=cards, live=live, progress=report, use_cache=again)
     Sink(output).put(as_json(found) if format is PatchFormat.json else verification_text(found))
     raise typer.Exit(found.exit_code)
 

@@ -13,7 +13,9 @@ from oortriage.fix.rules import Decision, Facts, Rule, decide
 MODULES = ("vllm.v1.attention.ops.triton_unified_attention", "vllm.attention.ops.triton_unified_attention")
 #: The kernels whose tile is chosen; one kernel since 0.20.0, two before.
 KERNELS = ("kernel_unified_attention", "kernel_unified_attention_2d", "kernel_unified_attention_3d")
-_POLICY, _REDUCE = "_get_tile_size", "reduce_segments"
+#: Joins the parts of a decode that was split along the context; its tile must be the attention kernel's.
+JOIN = "reduce_segments"
+_POLICY = "_get_tile_size"
 _MARK = "oortriage_rule"
 
 _log = logging.getLogger("vllm.oortriage")
@@ -21,14 +23,14 @@ _log = logging.getLogger("vllm.oortriage")
 
 def uninstall(module: Any, before: dict[str, Any]) -> None:
     """Put back what :func:`parts` noted."""
-    for name in (*KERNELS, _REDUCE, _POLICY, _MARK):
+    for name in (*KERNELS, JOIN, _POLICY, _MARK):
         module.__dict__.pop(name, None)
     module.__dict__.update(before)
 
 
 def parts(module: Any) -> dict[str, Any]:
     """Note what :func:`install` may change."""
-    return {name: vars(module)[name] for name in (*KERNELS, _REDUCE, _POLICY, _MARK) if name in vars(module)}
+    return {name: vars(module)[name] for name in (*KERNELS, JOIN, _POLICY, _MARK) if name in vars(module)}
 
 
 def install(module: Any, rule: Rule) -> str:
@@ -51,8 +53,8 @@ def install(module: Any, rule: Rule) -> str:
         tiles = _Tiles()
         for name in names:
             setattr(module, name, _Launcher(getattr(module, name), _launch_change(rule, module, tiles)))
-        if hasattr(module, _REDUCE):
-            setattr(module, _REDUCE, _Launcher(getattr(module, _REDUCE), tiles.same))
+        if hasattr(module, JOIN):
+            setattr(module, JOIN, _Launcher(getattr(module, JOIN), tiles.same))
         done = f"launches of {', '.join(names)}"
     setattr(module, _MARK, rule.name)
     return done

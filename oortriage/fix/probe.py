@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from oortriage.errors import OortriageError
-from oortriage.fix.hooks import KERNELS, MODULES, install, parts, uninstall
+from oortriage.fix.hooks import JOIN, KERNELS, MODULES, install, parts, uninstall
 from oortriage.gpu.virtual.driver import Card
 from oortriage.kernels.source import SourceSpec
 from oortriage.replay.compiler_env import compiler_env
@@ -40,7 +40,10 @@ class ProbeJob(msgspec.Struct, frozen=True):
 
 
 class Launched(msgspec.Struct, frozen=True):
-    """What was launched. ``tile`` None: the kernel has no tile of its own; ``error`` where nothing was."""
+    """What was launched. ``tile`` None: the kernel has no tile of its own.
+
+    ``error`` where nothing was, or where a split decode would be joined with another tile than it was computed with.
+    """
 
     tile: int | None = None
     num_warps: int | None = None
@@ -129,11 +132,10 @@ class _Recorder:
 
 def _record(module: Any) -> list[_Recorder]:
     recorders = []
-    for name in (*KERNELS, "reduce_segments"):
+    for name in (*KERNELS, JOIN):
         if hasattr(module, name):
             setattr(module, name, recorder := _Recorder(getattr(module, name)))
-            if name in KERNELS:
-                recorders.append(recorder)
+            recorders.append(recorder)
     return recorders
 
 
@@ -157,14 +159,22 @@ def _answer(
             recipe.call(library, shape)
     except Exception as problem:  # noqa: BLE001 (a kernel may raise anything; it becomes the answer)
         return Launched(error=f"{type(problem).__name__}: {problem}"[:400])
+    launches: list[tuple[str, dict[str, Any], int | None]]
     if job.compile:
-        made = [one for one in session.launches if one.kernel in KERNELS]
-        largest = max(made, key=lambda one: one.allocation.shared_bytes, default=None)
-        if largest is None:
-            return Launched(error="nothing was launched")
-        settings = largest.settings
-        return Launched(settings.get("TILE_SIZE"), settings.get("num_warps"), largest.allocation.shared_bytes)
-    noted = [named for recorder in recorders for named in recorder.noted]
-    if not noted:
+        launches = [(one.kernel, one.settings, one.allocation.shared_bytes) for one in session.launches]
+    else:
+        launches = [(recorder.__name__, named, None) for recorder in recorders for named in recorder.noted]
+    return _launched(launches)
+
+
+def _launched(launches: Sequence[tuple[str, dict[str, Any], int | None]]) -> Launched:
+    """Sum up launches (name, settings, bytes): the attention kernel that needs most stands for them."""
+    made = [(settings, size) for name, settings, size in launches if name in KERNELS]
+    if not made:
         return Launched(error="nothing was launched")
-    return Launched(noted[0].get("TILE_SIZE"), noted[0].get("num_warps"))
+    settings, size = max(made, key=lambda one: one[1] or 0)
+    tile = settings.get("TILE_SIZE")
+    joined = [settings.get("TILE_SIZE") for name, settings, _ in launches if name == JOIN]
+    if any(one != tile for one in joined):
+        return Launched(error=f"parts computed with a tile of {tile} would be joined with one of {joined[0]}")
+    return Launched(tile, settings.get("num_warps"), size)

@@ -40,7 +40,7 @@ class Layer(msgspec.Struct, frozen=True):
 
 
 class Verification(msgspec.Struct, frozen=True):
-    """What was verified of a patched vLLM. ``applied``: the file on disk is the patched one."""
+    """What was verified of a vLLM. ``applied``: the file on disk is the patched one; ``by``: what puts it in force."""
 
     schema_version: int
     rule: str
@@ -51,6 +51,7 @@ class Verification(msgspec.Struct, frozen=True):
     layers: list[Layer]
     impact: list[Impact] = []
     notes: list[str] = []
+    by: Literal["file", "plugin"] = "file"
 
     @property
     def exit_code(self) -> int:

@@ -85,7 +85,8 @@ def plan_text(result: Plan) -> str:
 
 def verification_text(result: Verification) -> str:
     """Show the layers: passed, failed, or not run and what that needs."""
-    head = f"{'Verified' if result.verified else 'Not verified'}: {result.rule} in {result.vllm}"
+    by = " by plugin" if result.by == "plugin" else ""
+    head = f"{'Verified' if result.verified else 'Not verified'}: {result.rule}{by} in {result.vllm}"
     words = {"passed": "passed ", "failed": "FAILED ", "not_run": "not run"}
     layers = [f"{one.name:<7} {words[one.status]}  {one.detail}" for one in result.layers]
     unrun = [one.name for one in result.layers if one.status == "not_run"]
