@@ -50,9 +50,10 @@ def export(tree: Tree, rule: Rule, verification: Verification | None = None) -> 
 
 def _test(rule: Rule, module: str) -> str:
     """Write a test of the policy by itself; it needs no card."""
-    windowed = "None" if any(one.fact == "window" for one in rule.conditions) else str(rule.change and rule.change.tile)
+    windows = "(FULL,)" if any(one.fact == "window" for one in rule.conditions) else "(FULL, SLIDING)"
     return f'''\
 # SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vLLM project
 """The K/V tile of Triton unified attention must fit the card's shared memory."""
 
 import pytest
@@ -60,33 +61,46 @@ import pytest
 from {module} import _get_tile_size, current_platform
 
 FULL, SLIDING = 0, 1024
+# Compute capability, head size, bytes an element: with a tile of 32 a block needs
+# 81,920 bytes of shared memory, and the card has 65,536.
+TARGET = (75, 256, 4)
+WINDOWS = {windows}
+SMALLER = {rule.change.tile if rule.change else 16}
 
 
 @pytest.fixture
-def capability(monkeypatch, request):
-    number = request.param
-    monkeypatch.setattr(
-        type(current_platform),
-        "is_device_capability",
-        classmethod(lambda cls, asked, device_id=0: asked == number),
-    )
-    return number
+def on(monkeypatch):
+    """Let the platform answer for a card of another compute capability."""
+
+    def answer_for(number):
+        monkeypatch.setattr(
+            type(current_platform),
+            "is_device_capability",
+            classmethod(lambda cls, asked, device_id=0: asked in (number, divmod(number, 10))),
+        )
+
+    return answer_for
 
 
-@pytest.mark.parametrize("capability", [70, 75, 80, 86, 89, 90], indirect=True)
+@pytest.mark.parametrize("capability", [70, 75, 80, 86, 89, 90, 100, 120])
 @pytest.mark.parametrize("head_size", [64, 128, 256, 512])
 @pytest.mark.parametrize("element_size", [1, 2, 4])
 @pytest.mark.parametrize("sliding_window", [FULL, SLIDING])
+@pytest.mark.parametrize("is_prefill", [True, False])
 def test_only_the_shape_that_overflows_changes(
-    capability, head_size, element_size, sliding_window
+    on, capability, head_size, element_size, sliding_window, is_prefill
 ):
-    tile = _get_tile_size(head_size, sliding_window, element_size, is_prefill=True)
-    target = (capability, head_size, element_size) == (75, 256, 4)
-    if target:
-        smaller = {{FULL: {rule.change.tile if rule.change else 16}, SLIDING: {windowed}}}
-        assert tile == (smaller[sliding_window] or 32)
+    on(80)
+    elsewhere = _get_tile_size(head_size, sliding_window, element_size, is_prefill)
+    assert elsewhere == 32 or not is_prefill
+
+    on(capability)
+    tile = _get_tile_size(head_size, sliding_window, element_size, is_prefill)
+    overflows = (capability, head_size, element_size) == TARGET
+    if overflows and sliding_window in WINDOWS:
+        assert tile == min(elsewhere, SMALLER)
     else:
-        assert tile == 32
+        assert tile == elsewhere
 '''
 
 
