@@ -11,6 +11,7 @@ import contextlib
 import importlib.abc
 import importlib.machinery
 import logging
+import multiprocessing
 import os
 import sys
 from collections.abc import Sequence
@@ -40,8 +41,9 @@ def _register(wanted: str) -> None:
     if any(isinstance(one, _Finder) for one in sys.meta_path):
         return  # called before in this process, or in the one it was forked from
     rule = find_rule(wanted)
-    # Imported by the message's own process: a line a process, whether it computes attention or not.
-    _log.info("oortriage: tile policy %s is on in process %d: %s", rule.title, os.getpid(), rule.summary)
+    # A line a process, whether it computes attention or not; vLLM names its processes (EngineCore, VllmWorker-0).
+    where = multiprocessing.current_process().name
+    _log.info("oortriage: tile policy %s is on in process %d (%s): %s", rule.title, os.getpid(), where, rule.summary)
     finder = _Finder(rule)
     sys.meta_path.insert(0, finder)
     for name in MODULES:

@@ -46,11 +46,16 @@ class NoVllmError(OortriageError):
 
 
 class Tree(msgspec.Struct, frozen=True):
-    """A vLLM on disk. ``root`` is the folder that holds the package ``vllm``; ``found`` says how it was found."""
+    """A vLLM on disk.
+
+    ``root`` is the folder that holds the package ``vllm``; ``found`` says how it was found; ``python`` is the
+    interpreter of another environment, where one was named.
+    """
 
     root: Path
     version: str
     found: str
+    python: str = ""
 
     @property
     def spec(self) -> SourceSpec:
@@ -106,7 +111,7 @@ def _of_interpreter(python: Path) -> Tree:
     if not places:
         raise NoVllmError(f"{python}: that environment has no vLLM")
     root = Path(places[0]).parent
-    return Tree(root, version or folder_spec("vllm", root, "").version, f"of {python}")
+    return Tree(root, version or folder_spec("vllm", root, "").version, f"of {python}", str(python))
 
 
 def _told_by_metadata(root: Path) -> str:

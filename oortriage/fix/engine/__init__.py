@@ -1,0 +1,1 @@
+"""A whole vLLM engine, without and with the policy: the failure and the cure come with the first request."""
