@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oortriage.cli import selectors
+from oortriage.cli import patch_measure, selectors
 from oortriage.cli.output import Sink
 from oortriage.cli.progress import progress
 from oortriage.errors import UsageError
@@ -159,6 +159,9 @@ def verify(
             found = prove(tree, chosen, dry_run=dry_run, cards=cards, live=live, progress=report, use_cache=again)
     Sink(output).put(as_json(found) if format is PatchFormat.json else verification_text(found))
     raise typer.Exit(found.exit_code)
+
+
+app.command("measure")(patch_measure.measure)
 
 
 @app.command("revert")

@@ -16,10 +16,10 @@ from oortriage.fix.rules import Rule, decide
 from oortriage.fix.source_patch import original_bytes, status
 from oortriage.fix.tree import Tree, policy_file
 from oortriage.kernels.source import SourceSpec
-from oortriage.replay.cells import Compilation, Progress, compile_cells
+from oortriage.replay.cells import Progress
 from oortriage.replay.compiler_env import CompilerEnv, compiler_env
-from oortriage.replay.job import Cell, LiveResult
-from oortriage.replay.live import CELL_SECONDS, NoCardError, run_live
+from oortriage.replay.job import Cell
+from oortriage.replay.live import CELL_SECONDS, run_live
 from oortriage.replay.options import Options
 from oortriage.replay.selection import select
 
@@ -104,11 +104,10 @@ def verify(
         layers.insert(3, Layer("engine", "not_run", _NEEDS_ENGINE))
     else:
         layers = [_guarded("policy", lambda: _policy(rule, control, fixed)), _guarded("bytes", bytes_layer)]
-        kernel, results = _kernel(rule, control, fixed, live)
         layers += [
-            kernel,
+            _kernel(rule, control, fixed, live),
             Layer("engine", "not_run", _NEEDS_ENGINE),
-            _guarded("cost", lambda: _cost(fixed, env, results, use_cache=use_cache)),
+            _guarded("cost", lambda: _cost(control, env, live, use_cache=use_cache)),
         ]
     notes = [] if stands.state == "applied" else [f"on disk the file stands as: {stands.state.replace('_', ' ')}"]
     proved = all(one.status == "passed" for one in layers[:2]) and not any(one.status == "failed" for one in layers)
@@ -203,34 +202,34 @@ def _bytes(rows: list[Impact]) -> Layer:
     )
 
 
-def _kernel(rule: Rule, control: SourceSpec, fixed: SourceSpec, live: str) -> tuple[Layer, list[LiveResult]]:
+def _kernel(rule: Rule, control: SourceSpec, fixed: SourceSpec, live: str) -> Layer:
     """Run original and patched file on the card that is here; the original must fail with the figure."""
     needs = (
         "needs an NVIDIA card: an sm_75 one, or a newer one that plays it (`oortriage patch verify` on that machine)"
     )
     if live == "off":
-        return Layer("kernel", "not_run", needs), []
+        return Layer("kernel", "not_run", needs)
     try:
         options = Options(kernel=RECIPE, gpu="T4", settings=dict(_TARGET))
         chosen = select(msgspec.structs.replace(options, source=_folder(control)))
         cells = [Cell(chosen.shape | change) for change in _live_shapes()]
         before = run_live(chosen, cells[:1], live, time=False, cell_seconds=CELL_SECONDS).results[0]
-        ran = run_live(msgspec.structs.replace(chosen, source=fixed), cells, live, cell_seconds=CELL_SECONDS)
-    except NoCardError as problem:
-        return Layer("kernel", "not_run", f"{needs}; here: {problem}"), []
+        ran = run_live(
+            msgspec.structs.replace(chosen, source=fixed), cells, live, time=False, cell_seconds=CELL_SECONDS
+        )
     except OortriageError as problem:
-        return Layer("kernel", "not_run", f"{needs}; here: {problem}"), []
+        return Layer("kernel", "not_run", f"{needs}; here: {problem}")
     bad = [one for one in ran.results if one.status != "ran" or not all(check.passed for check in one.checks)]
     if before.status != "out_of_resources":
-        return Layer("kernel", "failed", f"the control does not fail: {before.status}: {before.message}"), ran.results
+        return Layer("kernel", "failed", f"the control does not fail: {before.status}: {before.message}")
     if bad:
-        return Layer("kernel", "failed", f"{len(bad)} of {len(cells)}: {bad[0].status}: {bad[0].message}"), ran.results
+        return Layer("kernel", "failed", f"{len(bad)} of {len(cells)}: {bad[0].status}: {bad[0].message}")
     checks = sum(len(one.checks) for one in ran.results)
     detail = (
         f"{rule.title} on {ran.device}, {ran.mode}: the control fails with {before.required_bytes:,} of "
         f"{before.limit_bytes:,}; {len(cells)} shapes run, {checks} outputs held against float64"
     )
-    return Layer("kernel", "passed", detail), ran.results
+    return Layer("kernel", "passed", detail)
 
 
 def _folder(spec: SourceSpec) -> Any:
@@ -248,24 +247,17 @@ def _live_shapes() -> list[dict[str, Any]]:
     ]
 
 
-def _cost(fixed: SourceSpec, env: CompilerEnv, results: list[LiveResult], *, use_cache: bool) -> Layer:
-    from oortriage.kernels.registry import find_recipe
+def _cost(control: SourceSpec, env: CompilerEnv, live: str, *, use_cache: bool) -> Layer:
+    """Time every candidate on the card that is here; without one, say what ptxas makes of them for sm_75."""
+    from oortriage.fix.cost import in_words, machine_code, measure, summary
 
-    shape = find_recipe(RECIPE).shape(_TARGET)[0]
-    cells = [Cell(shape, {"TILE_SIZE": 16}), Cell(shape, {"TILE_SIZE": 32, "num_warps": 2})]
-    what = Compilation(RECIPE, card_of("T4"), env, fixed, registers=True)
-    outcomes, _ = compile_cells(what, cells, use_cache=use_cache)
-    said = []
-    for name, outcome in zip(("tile 16", "tile 32 with 2 warps"), outcomes, strict=True):
-        kernel = outcome.largest
-        if kernel and kernel.registers:
-            one = kernel.registers
-            said.append(f"{name}: {one.registers} registers, {one.spill_stores:,} / {one.spill_loads:,} bytes spilled")
-    static = f"; ptxas for sm_75, a thread: {'; '.join(said)}" if said else ""
-    times = [timing for one in results for timing in one.timings]
-    if not times:
-        return Layer("cost", "not_run", f"needs a card for the times{static}")
-    mean = sum(one.median_ms for one in times) / len(times)
-    return Layer(
-        "cost", "passed", f"{len(times)} batches timed, mean {mean:.3f} ms (ratios: `experiment --live`){static}"
-    )
+    why = ""
+    if live != "off":
+        try:
+            found = measure(control, env, live, use_cache=use_cache)
+        except OortriageError as problem:
+            why = f"; here: {problem}"
+        else:
+            return Layer("cost", found.status, summary(found))
+    code = in_words(machine_code(control, env, use_cache=use_cache))
+    return Layer("cost", "not_run", f"needs a card for the times{why}; {code}")

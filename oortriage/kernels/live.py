@@ -54,10 +54,20 @@ class LiveCase:
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Sequences of a batch as (new tokens, tokens in all)."""
+    """Sequences of a batch as (new tokens, tokens in all).
+
+    ``phase``: whose launch takes it, where that is not the sequences' own: vLLM takes many decoding sequences
+    with prefill's kernel.
+    """
 
     name: str
     sequences: tuple[tuple[int, int], ...]
+    phase: str = ""
+
+    @property
+    def taken_by(self) -> str:
+        """Name the phase whose launch takes it; a mixed batch is taken by prefill's."""
+        return self.phase or ("decode" if all(new == 1 for new, _ in self.sequences) else "prefill")
 
 
 #: Batches whose edges matter: one token, one page and one more, lengths that fill no tile, a long context.

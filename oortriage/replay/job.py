@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from oortriage.gpu.card.timing import RUNS
 from oortriage.gpu.virtual.driver import Card
+from oortriage.kernels.live import TIMED, Batch
 from oortriage.kernels.source import SourceSpec
 from oortriage.ledger.allocation import Ledger
 
@@ -21,14 +23,26 @@ class Cell(msgspec.Struct, frozen=True):
 Mode = Literal["native", "emulated"]
 
 
+class TimingPlan(msgspec.Struct, frozen=True):
+    """What is timed: batches, runs of each, and whether what the card can do at most is measured beside them."""
+
+    batches: tuple[Batch, ...] = TIMED
+    runs: int = RUNS
+    ceilings: bool = True
+
+
 class LiveAsk(msgspec.Struct, frozen=True):
-    """What a job is to do on the card that is there. ``mode``: as it is, or playing the job's card."""
+    """What a job is to do on the card that is there. ``mode``: as it is, or playing the job's card.
+
+    A cell that stands in the job again is not checked again, only timed: so cells are compared in turns.
+    """
 
     mode: Mode
     device: int = 0
     check: bool = True
     time: bool = True
     seed: int = 0
+    plan: TimingPlan = TimingPlan()
 
 
 class Check(msgspec.Struct, frozen=True):

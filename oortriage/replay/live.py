@@ -12,7 +12,7 @@ from oortriage.errors import OortriageError, UsageError
 from oortriage.gpu.virtual.driver import Card
 from oortriage.replay.cells import Progress
 from oortriage.replay.child import run_job
-from oortriage.replay.job import Cell, Job, LiveAsk, LiveResult, Mode, Outcome
+from oortriage.replay.job import Cell, Job, LiveAsk, LiveResult, Mode, Outcome, TimingPlan
 from oortriage.replay.selection import Selection
 
 #: Compiling, checking and timing one cell on a card.
@@ -104,6 +104,7 @@ def run_live(
     device: int = 0,
     check: bool = True,
     time: bool = True,
+    plan: TimingPlan | None = None,
     progress: Progress | None = None,
     cell_seconds: float = CELL_SECONDS,
 ) -> LiveRun:
@@ -111,11 +112,12 @@ def run_live(
 
     Args:
         chosen: kernel, failing card, source.
-        cells: shapes and overrides.
+        cells: shapes and overrides; one that is there again is timed again, and not checked again.
         wanted: ``auto``, ``native`` or ``emulated``.
         device: which device.
         check: hold outputs against float64.
         time: time batches of a serving engine's size.
+        plan: which batches, and how often; None for the usual ones.
         progress: called with (done, all).
         cell_seconds: time limit for one cell.
 
@@ -142,7 +144,7 @@ def run_live(
         if progress:
             progress(len(found), len(cells))
 
-    ask = LiveAsk(mode, device, check, time)
+    ask = LiveAsk(mode, device, check, time, plan=plan or TimingPlan())
     job = Job(chosen.kernel, used, tuple(cells), chosen.source, live=ask)
     run_job(job, chosen.env, done, cell_seconds=cell_seconds)
     return LiveRun(mode, card.name, used, [found[index] for index in range(len(cells))], notes)

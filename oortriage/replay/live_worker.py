@@ -18,7 +18,7 @@ from oortriage.errors import UsageError
 from oortriage.gpu.card.session import CardSession, driver_bytes
 from oortriage.gpu.card.timing import ceilings, time_call
 from oortriage.kernels._interface import Recipe
-from oortriage.kernels.live import CHECKED, TIMED, Batch, Live
+from oortriage.kernels.live import CHECKED, Batch, Live
 from oortriage.replay.job import Cell, Check, Job, LiveAsk, LiveKernel, LiveResult, Outcome, Timing
 
 #: Relative error of attention in each type: rounding of its inputs, of P before the second product, and of
@@ -53,9 +53,11 @@ def live_cells(job: Job, recipe: Recipe, library: Any) -> Iterator[Outcome]:
     about = _environment(ask)
     reach: dict[str, dict[str, float]] = {}
     for index, cell in enumerate(job.cells):
-        result = _cell(job, ask, recipe, library, cell, about)
+        again = cell in job.cells[:index]
+        once = msgspec.structs.replace(ask, check=False) if again else ask
+        result = _cell(job, once, recipe, library, cell, about)
         dtype = str(cell.shape.get("dtype", ""))
-        if result.timings and dtype not in reach:  # what the card can do at most differs by type
+        if result.timings and ask.plan.ceilings and dtype not in reach:  # what the card can do at most differs by type
             reach[dtype] = ceilings(dtype)
         yield Outcome(index, live=msgspec.structs.replace(result, ceilings=reach.get(dtype, {}), environment=about))
         if result.status == "failed" and _poisoned():
@@ -111,8 +113,8 @@ def _run(
     device = _device(ask)
     checks, timings, seen = list[Check](), list[Timing](), dict[str, int]()
     tolerance = TOLERANCES[_precision(job, str(cell.shape["dtype"]))]
-    batches = [one for one in CHECKED if _wanted(one, cell)] if ask.check else []
-    for batch in batches or [CHECKED[0]]:
+    batches = [one for one in CHECKED if _wanted(one, cell)]
+    for batch in batches if ask.check else batches[:1]:
         case = live(library, cell.shape, batch, device, ask.seed, 1)
         case.poison()
         case.call(0)
@@ -120,13 +122,13 @@ def _run(
         if ask.check:
             error, missing = case.error()
             checks.append(Check(batch.name, error, tolerance, missing))
-        seen |= driver_bytes(lambda case=case: case.call(0))  # type: ignore[misc]
-    for batch in (one for one in TIMED if _wanted(one, cell)) if ask.time else ():
+            seen |= driver_bytes(lambda case=case: case.call(0))  # type: ignore[misc]
+    for batch in (one for one in ask.plan.batches if _wanted(one, cell)) if ask.time else ():
         one = live(library, cell.shape, batch, device, ask.seed, 1)
         copies = _copies(one.bytes_moved)
         _make_sure_of_room(_ROOM * copies * one.bytes_moved)
         case = live(library, cell.shape, batch, device, ask.seed, copies)
-        timed = time_call(case.call, case.copies)
+        timed = time_call(case.call, case.copies, ask.plan.runs)
         seconds = timed.median_ms / 1e3
         timings.append(
             Timing(
@@ -148,10 +150,9 @@ def _device(ask: LiveAsk) -> str:
 
 
 def _wanted(batch: Batch, cell: Cell) -> bool:
-    """Tell whether a cell is about this batch; a mixed one belongs to prefill, whose kernel takes it."""
+    """Tell whether a cell is about this batch."""
     phase = cell.shape.get("phase", "")
-    decode = all(new == 1 for new, _ in batch.sequences)
-    return not phase or (phase == "decode") == decode
+    return not phase or phase == batch.taken_by
 
 
 def _precision(job: Job, dtype: str) -> str:

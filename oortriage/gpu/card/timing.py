@@ -24,8 +24,8 @@ class Timed(msgspec.Struct, frozen=True):
     graph: bool
 
 
-def time_call(call: Callable[[int], Any], copies: int) -> Timed:
-    """Time ``call(i)``, where ``i`` chooses one of ``copies`` sets of inputs."""
+def time_call(call: Callable[[int], Any], copies: int, runs: int = RUNS) -> Timed:
+    """Time ``call(i)`` in ``runs`` runs, where ``i`` chooses one of ``copies`` sets of inputs."""
     import torch
 
     for index in range(WARM_UP):
@@ -33,14 +33,14 @@ def time_call(call: Callable[[int], Any], copies: int) -> Timed:
     torch.cuda.synchronize()
     first = _events(lambda index: call(index % copies), 5)
     if statistics.median(first) >= GRAPH_BELOW_MS:
-        return _timed(_events(lambda index: call(index % copies), RUNS), graph=False)
+        return _timed(_events(lambda index: call(index % copies), runs), graph=False)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for index in range(copies):
             call(index)
     graph.replay()
     torch.cuda.synchronize()
-    return _timed([one / copies for one in _events(lambda _: graph.replay(), RUNS)], graph=True)
+    return _timed([one / copies for one in _events(lambda _: graph.replay(), runs)], graph=True)
 
 
 def _events(call: Callable[[int], Any], runs: int) -> list[float]:
