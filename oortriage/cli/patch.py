@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,11 @@ from oortriage.cli.progress import progress
 from oortriage.errors import UsageError
 from oortriage.replay.options import Options
 from oortriage.triage.diagnosis import Diagnosis
+
+if TYPE_CHECKING:
+    from oortriage.fix.rules import Rule
+    from oortriage.fix.tree import Tree
+    from oortriage.fix.verify import Verification
 
 app = typer.Typer(
     help="Give vLLM's Triton attention a tile that fits the card, verify it in layers, and take it back exactly.",
@@ -128,6 +133,12 @@ def verify(
     live: Annotated[
         str, typer.Option("--card", help="How a local card is used: auto, native, emulated, off.")
     ] = "auto",
+    engine: Annotated[
+        bool,
+        typer.Option("--engine", help="Start a real vLLM engine on a tiny model: first the failure, then the fix."),
+    ] = False,
+    engine_gpu: Annotated[str, typer.Option("--engine-gpu", help="The failing card of the engine's runs.")] = "T4",
+    engine_logs: Annotated[Path | None, typer.Option("--engine-logs", help="Keep the engine's logs here.")] = None,
     format: _Format = PatchFormat.text,
     output: _Output = None,
     no_cache: selectors.NoCache = False,
@@ -136,7 +147,7 @@ def verify(
 
     With --plugin the original is held against itself with the rule's hooks, which write nothing: policy and bytes.
     Each layer is passed, failed, or not run with what it needs. Ends with 0 when policy and bytes passed and
-    nothing failed, else with 1.
+    nothing failed, else with 1. --engine downloads nothing: the model is written here, with random weights.
     """
     from oortriage.fix.impact import CARDS
     from oortriage.fix.rules import find_rule
@@ -157,8 +168,21 @@ def verify(
             found = verify_plugin(tree, chosen, cards=cards, progress=report, use_cache=again)
         else:
             found = prove(tree, chosen, dry_run=dry_run, cards=cards, live=live, progress=report, use_cache=again)
+    if engine:
+        found = _with_engine(found, tree, chosen, engine_gpu, live, engine_logs)
     Sink(output).put(as_json(found) if format is PatchFormat.json else verification_text(found))
     raise typer.Exit(found.exit_code)
+
+
+def _with_engine(found: Verification, tree: Tree, rule: Rule, gpu: str, live: str, logs: Path | None) -> Verification:
+    from oortriage.api import default_analyzer
+    from oortriage.fix.engine.check import EngineSpec
+    from oortriage.fix.engine.layer import with_engine
+    from oortriage.fix.impact import card_of
+
+    spec = EngineSpec(card_of(gpu), "auto" if live == "off" else live, logs=logs)
+    with progress("engines") as report:
+        return with_engine(found, tree, rule, spec, default_analyzer().file, progress=report)
 
 
 app.command("measure")(patch_measure.measure)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from oortriage.errors import OortriageError
+from oortriage.fix.engine.run import EngineRun
 from oortriage.fix.impact import CARDS, RECIPE, Impact, card_of, facts_of, measured_impact, shapes
 from oortriage.fix.overlay import overlay
 from oortriage.fix.probe import Launched, ProbeJob, Row, probe
@@ -26,8 +27,8 @@ from oortriage.replay.selection import select
 SCHEMA_VERSION = 1
 _TARGET = {"dtype": "float32", "head_size": 256, "window": 0, "phase": "prefill"}
 _NEEDS_ENGINE = (
-    "needs a whole vLLM engine on a card (an sm_75 card, or a newer one that plays it): start the model, send one "
-    "request and look for 32 tokens; start-up alone proves nothing, attention runs with the first request"
+    "needs --engine, a whole vLLM and a card (an sm_75 one, or a newer one that plays it): start-up alone proves "
+    "nothing, attention runs with the first request"
 )
 
 
@@ -52,6 +53,7 @@ class Verification(msgspec.Struct, frozen=True):
     impact: list[Impact] = []
     notes: list[str] = []
     by: Literal["file", "plugin"] = "file"
+    engine: list[EngineRun] = []
 
     @property
     def exit_code(self) -> int:

@@ -1,7 +1,7 @@
 """Verifies a rule that is in force by plugin: the original file, without and with the rule's hooks.
 
-Policy and bytes are proved here, without a card. What runs on a card (kernel, engine, cost) is not run for hooks,
-and says what it needs.
+Policy and bytes are proved here, without a card. What runs on a card (kernel, engine, cost) is not run here, and says
+what it needs.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _unrun(rule: Rule) -> list[Layer]:
             "needs an NVIDIA card, and the kernel launched there through the hooks, which this command does not do: "
             "`experiment --live --vary TILE_SIZE=16,32` runs and checks the same kernel with the tiles themselves",
         ),
-        Layer("engine", "not_run", f"needs a card and {started}: one request, 32 tokens; start-up proves nothing"),
+        Layer("engine", "not_run", f"needs --engine, a card, and {started}: one request, 32 tokens"),
         Layer(
             "cost",
             "not_run",

@@ -32,8 +32,12 @@ class LocalCard(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=8)
-def local_card(device: int = 0) -> LocalCard:
+def local_card(device: int = 0, python: str = sys.executable) -> LocalCard:
     """Ask torch, in a child: asking initialises the driver, and a broken driver may hang or crash.
+
+    Args:
+        device: which device.
+        python: the interpreter whose torch is asked.
 
     Raises:
         NoCardError: no torch, no card, or one that does not answer; the message says what is missing.
@@ -47,13 +51,15 @@ print(json.dumps([name, torch.cuda.get_device_capability({device}) if there else
 """
     try:
         done = subprocess.run(  # noqa: S603 (our own interpreter and text)
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=180, check=False
+            [python, "-c", code], capture_output=True, text=True, timeout=180, check=False
         )
     except subprocess.TimeoutExpired as problem:
         raise NoCardError("the GPU did not answer within 180 s") from problem
+    except OSError as problem:
+        raise NoCardError(f"{python}: cannot be run: {problem}") from problem
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise NoCardError(f"--live needs PyTorch with CUDA: {last}")
+        raise NoCardError(f"a card is used through PyTorch with CUDA: {last}")
     name, capability, count = msgspec.json.decode(done.stdout.strip().splitlines()[-1])
     if not name:
         there = (

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from oortriage.fix.engine.check import ended
+from oortriage.fix.engine.run import EngineRun
 from oortriage.fix.export import Export
 from oortriage.fix.impact import Impact
 from oortriage.fix.plan import Plan
@@ -91,7 +93,21 @@ def verification_text(result: Verification) -> str:
     layers = [f"{one.name:<7} {words[one.status]}  {one.detail}" for one in result.layers]
     unrun = [one.name for one in result.layers if one.status == "not_run"]
     told = [f"not run, and so not verified: {', '.join(unrun)}"] if unrun else []
-    return "\n".join([_page([head, *layers, *told, *result.notes]), *_table(result.impact)])
+    page = _page([head, *layers, *told, *result.notes])
+    return "\n".join([page, *_engines(result.engine), *_table(result.impact)])
+
+
+def _engines(runs: Sequence[EngineRun]) -> list[str]:
+    """Show the engine's runs, one a line."""
+    if not runs:
+        return []
+    lines = ["Engine runs (form, processes, how it ended, who reported the policy, seconds)"]
+    for run in runs:
+        told = ", ".join(f"{name} {pid}" for name, pid in run.reporting.items()) or "-"
+        seconds = ", ".join(f"{stage} {one:.0f}" for stage, one in run.seconds.items())
+        lines.append(f"{run.form}, {run.processes}: {ended(run)}; {told}; {seconds}")
+        lines += [f"the plugin warned: {one}" for one in run.warnings]
+    return [_page(lines)]
 
 
 def export_text(result: Export) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -24,11 +25,15 @@ _REPORTING: dict[Processes, tuple[str, ...]] = {
 
 
 class EngineSpec(msgspec.Struct, frozen=True):
-    """How the engine layer is run. ``card``: the failing one. ``mode``: ``auto``, ``native`` or ``emulated``."""
+    """How the engine layer is run. ``card``: the failing one. ``mode``: ``auto``, ``native`` or ``emulated``.
+
+    ``logs``: a folder that gets the logs of all runs.
+    """
 
     card: Card
     mode: str = "auto"
     device: int = 0
+    logs: Path | None = None
 
 
 class EngineCheck(msgspec.Struct, frozen=True):
@@ -77,7 +82,7 @@ def check_engine(
     asks += [ask(form, processes, after, rule.name if fixed is None else "") for processes in layouts]
     runs: list[EngineRun] = []
     for one in asks:
-        runs.append(run_engine(one, read))
+        runs.append(run_engine(one, read, logs=spec.logs))
         if progress:
             progress(len(runs), len(asks))
         if one.form == "control" and runs[-1].status != "out_of_resources":

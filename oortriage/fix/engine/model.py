@@ -40,8 +40,34 @@ CONFIG: dict[str, Any] = {
 }
 
 
+def weights() -> dict[str, list[int]]:
+    """List the tensors of a checkpoint by name with their shapes, [out, in] as Gemma 3's own files have them."""
+    hidden, inner = CONFIG["hidden_size"], CONFIG["intermediate_size"]
+    query = CONFIG["num_attention_heads"] * CONFIG["head_dim"]
+    keys = CONFIG["num_key_value_heads"] * CONFIG["head_dim"]
+    found = {"model.embed_tokens.weight": [CONFIG["vocab_size"], hidden], "model.norm.weight": [hidden]}
+    layer = {
+        "self_attn.q_proj": [query, hidden],
+        "self_attn.k_proj": [keys, hidden],
+        "self_attn.v_proj": [keys, hidden],
+        "self_attn.o_proj": [hidden, query],
+        "self_attn.q_norm": [CONFIG["head_dim"]],
+        "self_attn.k_norm": [CONFIG["head_dim"]],
+        "mlp.gate_proj": [inner, hidden],
+        "mlp.up_proj": [inner, hidden],
+        "mlp.down_proj": [hidden, inner],
+        "input_layernorm": [hidden],
+        "post_attention_layernorm": [hidden],
+        "pre_feedforward_layernorm": [hidden],
+        "post_feedforward_layernorm": [hidden],
+    }
+    for index in range(CONFIG["num_hidden_layers"]):
+        found |= {f"model.layers.{index}.{name}.weight": shape for name, shape in layer.items()}
+    return found
+
+
 def write_model(folder: Path) -> Path:
-    """Write the model's folder: a ``config.json`` alone, for vLLM makes the weights itself (``dummy``)."""
+    """Write the model's folder with its ``config.json``; the weights are made where torch is, by the client."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(CONFIG, indent=2) + "\n", encoding="utf-8")
     return folder

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -17,7 +18,7 @@ import msgspec
 
 from oortriage.cache import cache_folder
 from oortriage.fix.engine.layout import lay_out
-from oortriage.fix.engine.model import CONFIG, write_model
+from oortriage.fix.engine.model import CONFIG, weights, write_model
 from oortriage.fix.engine.player import VARIABLE as PLAYS
 from oortriage.fix.plugin import VARIABLE as POLICY
 from oortriage.gpu.virtual.driver import Card
@@ -25,7 +26,7 @@ from oortriage.triage.diagnosis import Diagnosis
 
 #: Tokens to generate, and lengths of the prompts: within the sliding window and beyond it.
 TOKENS, PROMPTS = 32, (64, 1500)
-#: Device memory for all, and of that for the KV cache; the model's weights are 60 MB.
+#: Device memory for all, and of that for the KV cache; the model's weights are 90 MB.
 MEMORY_BYTES, KV_CACHE_BYTES = 6 << 30, 1 << 30
 #: A cold start: import, compilation of every kernel, on a slow disk.
 SECONDS = 900.0
@@ -37,6 +38,7 @@ Form = Literal["control", "file", "plugin"]
 Reader = Callable[[Path], Diagnosis]
 
 _REPORT = re.compile(r"oortriage: tile policy \S+ is on in process (?P<pid>\d+) \((?P<name>[^)]*)\)")
+_ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception): .+")
 #: The user's own settings that would change what is checked.
 _CLEARED = ("VLLM_PLUGINS", "VLLM_ATTENTION_BACKEND", "TRITON_INTERPRET", POLICY, PLAYS)
 
@@ -80,13 +82,14 @@ class EngineRun(msgspec.Struct, frozen=True):
         return self.status == "generated" and [len(one) for one in self.tokens] == [TOKENS] * len(PROMPTS)
 
 
-def run_engine(ask: EngineAsk, read: Reader, *, seconds: float = SECONDS) -> EngineRun:
+def run_engine(ask: EngineAsk, read: Reader, *, seconds: float = SECONDS, logs: Path | None = None) -> EngineRun:
     """Run one engine; a process that hangs is ended with all its children.
 
     Args:
         ask: what to run.
         read: reads the log of a run that failed.
         seconds: time limit.
+        logs: a folder that gets the run's log, named by form and processes.
     """
     with tempfile.TemporaryDirectory(prefix="oortriage-engine-") as place:
         folder = Path(place)
@@ -94,6 +97,7 @@ def run_engine(ask: EngineAsk, read: Reader, *, seconds: float = SECONDS) -> Eng
         program = lay_out(folder / "path")
         job = {
             "model": str(write_model(folder / "model")),
+            "weights": weights(),
             "vocabulary": CONFIG["vocab_size"],
             "tokens": TOKENS,
             "prompts": PROMPTS,
@@ -105,6 +109,9 @@ def run_engine(ask: EngineAsk, read: Reader, *, seconds: float = SECONDS) -> Eng
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
         command = [ask.python, str(program), str(folder / "job.json")]
         exit_code = _call(command, _variables(ask, folder), log, folder, seconds)
+        if logs is not None:
+            logs.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(log, logs / f"{ask.form}-{ask.processes}.log")
         told = _told(result)
         text = log.read_text(encoding="utf-8", errors="replace")
         base = EngineRun(
@@ -126,7 +133,6 @@ def run_engine(ask: EngineAsk, read: Reader, *, seconds: float = SECONDS) -> Eng
 def _diagnosed(run: EngineRun, found: Diagnosis, text: str) -> EngineRun:
     required, limit = found.numbers.get("required_bytes"), found.numbers.get("limit_bytes")
     refused = run.status == "failed" and found.resource == "shared_memory" and required is not None
-    last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it wrote nothing")
     return msgspec.structs.replace(
         run,
         status="out_of_resources" if refused else "failed" if run.status == "generated" else run.status,
@@ -134,8 +140,15 @@ def _diagnosed(run: EngineRun, found: Diagnosis, text: str) -> EngineRun:
         limit_bytes=int(limit) if limit is not None else None,
         code=found.code,
         fingerprint=found.fingerprint,
-        detail=(found.summary if found.resource != "none" else last)[:400],
+        detail=(found.summary if found.resource not in ("none", "undetermined") else _first_error(text))[:400],
     )
+
+
+def _first_error(text: str) -> str:
+    """Find the first exception in a log: those after it tell of its consequences."""
+    if found := _ERROR.search(text):
+        return found.group()
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it wrote nothing")
 
 
 def _variables(ask: EngineAsk, folder: Path) -> dict[str, str]:

@@ -62,6 +62,7 @@ class LLM:
     def __init__(self, **named):
         self.args = EngineArgs(**named)
         assert json.loads(Path(self.args.model, "config.json").read_text())["head_dim"] == 256
+        assert Path(self.args.model, "model.safetensors").stat().st_size
         load_general_plugins()
         if os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] == "1":
             roles = ["EngineCore"] + (["VllmWorker-0"] if self.args.distributed_executor_backend == "mp" else [])
@@ -85,6 +86,11 @@ class LLM:
     "v1/attention/__init__.py": "",
     "v1/attention/ops/__init__.py": "",
 }
+_SAFETENSORS = """
+import torch
+def save_file(tensors, path, metadata):
+    torch.save({name: tensor.shape for name, tensor in tensors.items()}, path)
+"""
 _POLICY = "v1/attention/ops/triton_unified_attention.py"
 
 
@@ -94,4 +100,6 @@ def fake_vllm(folder: Path, tile: int) -> Path:
         path = folder / "vllm" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    (folder / "safetensors").mkdir(exist_ok=True)
+    (folder / "safetensors" / "torch.py").write_text(_SAFETENSORS, encoding="utf-8")
     return folder

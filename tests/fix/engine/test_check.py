@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -73,7 +74,8 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Checked:
     def run(answer: Callable[[EngineAsk], EngineRun], capability: tuple[int, int], mode: str = "auto", **named: Any):
         asked: list[EngineAsk] = []
 
-        def engine(one: EngineAsk, _read: Any) -> EngineRun:
+        def engine(one: EngineAsk, _read: Any, logs: Any) -> EngineRun:
+            assert logs is None
             asked.append(one)
             return answer(one)
 
@@ -81,7 +83,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Checked:
         monkeypatch.setattr(check, "local_card", lambda *_: LocalCard("a card", capability, 1))
         source = SourceSpec("vllm", "0.22.1", "folder", "/control")
         fixed = SourceSpec("vllm", "0.22.1", "folder", "/fixed") if named.get("file", True) else None
-        tree = Tree(__import__("pathlib").Path("/root"), "0.22.1", "here", named.get("python", ""))
+        tree = Tree(Path("/root"), "0.22.1", "here", named.get("python", ""))
         rule = find_rule("tile16")
         return check_engine(tree, rule, source, fixed, EngineSpec(T4, mode), lambda _: None), asked  # type: ignore[arg-type,return-value]
 

@@ -74,6 +74,12 @@ def test_no_vllm_is_a_failed_import(tmp_path: Path) -> None:
     assert "vllm" in found.detail
 
 
+def test_the_log_is_kept_where_wanted(tmp_path: Path) -> None:
+    ask = EngineAsk("file", "one", sys.executable, (str(tmp_path),))
+    run_engine(ask, read, logs=tmp_path / "logs")
+    assert "No module named 'vllm'" in (tmp_path / "logs" / "file-one.log").read_text()
+
+
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()

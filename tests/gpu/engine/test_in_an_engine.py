@@ -31,9 +31,13 @@ def ask(processes: Processes) -> EngineAsk:
     return EngineAsk("plugin", processes, sys.executable, (root, root), rule="tile16")
 
 
-def test_every_process_reports_the_policy() -> None:
-    found = run_engine(ask("worker"), default_analyzer().file)
-    assert found.whole, found
+def log(folder: Path, name: str) -> str:
+    return (folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")[-20_000:]
+
+
+def test_every_process_reports_the_policy(tmp_path: Path) -> None:
+    found = run_engine(ask("worker"), default_analyzer().file, logs=tmp_path)
+    assert found.whole, (found, log(tmp_path, "plugin-worker"))
     assert {"front end", "EngineCore", "VllmWorker-0"} <= set(found.reporting)
     assert found.warnings == []
 
@@ -41,6 +45,6 @@ def test_every_process_reports_the_policy() -> None:
 def test_an_exception_in_the_policy_does_not_stop_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sitecustomize.py").write_text(INJECTED, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    found = run_engine(ask("core"), default_analyzer().file)
-    assert found.whole, found
+    found = run_engine(ask("core"), default_analyzer().file, logs=tmp_path)
+    assert found.whole, (found, log(tmp_path, "plugin-core"))
     assert any("the tile policy stays as it was: RuntimeError: injected" in one for one in found.warnings), found
