@@ -161,6 +161,7 @@ def _variables(ask: EngineAsk, folder: Path) -> dict[str, str]:
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0" if ask.processes == "one" else "1",
         "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
         "VLLM_USE_FLASHINFER_SAMPLER": "0",  # it would compile itself at first use
+        "VLLM_USE_DEEP_GEMM": "0",  # FP8 products: no part of this, and warmed up at every start on Hopper
         "VLLM_CACHE_ROOT": str(folder / "cache"),
         "VLLM_CONFIG_ROOT": str(folder / "config"),
         "VLLM_NO_USAGE_STATS": "1",
