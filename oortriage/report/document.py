@@ -60,7 +60,7 @@ class Figure(msgspec.Struct, frozen=True, tag="figure"):
     alt: str
 
 
-Block = Union[Paragraph, Items, Table, Code, Figure]
+Block = Union[Paragraph, Items, Table, Code, Figure]  # noqa: UP007 (msgspec on Python 3.10 reads this form)
 
 
 class Section(msgspec.Struct, frozen=True):
