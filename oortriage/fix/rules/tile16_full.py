@@ -24,6 +24,10 @@ TILE16_FULL = Rule(
         "a whole vLLM engine on an H200 that plays a T4: the same 32 tokens as TILE16",
     ),
     cautions=(
+        (
+            "on an H200 that plays a T4 its sliding layers, which keep tile 32, ran 0.84 times as fast as with TILE16 "
+            "(docs/evidence/cost.md); ptxas for sm_75 spills 400 / 380 bytes a thread there, and none with tile 16"
+        ),
         "up to 0.13.0 sliding layers overflow as well (81,920): there it is no cure, take TILE16",
         "no real T4 has run it",
     ),

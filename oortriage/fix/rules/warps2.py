@@ -16,9 +16,13 @@ WARPS2 = Rule(
     since="0.11.0",
     proof=(
         "compiled for sm_75: 49,152 bytes with tile 32 and two warps",
-        "on an H200 that plays a T4 it is 1.36 to 1.46 times as fast as TILE16 (code for sm_90)",
+        (
+            "on an H200 that plays a T4 (code for sm_90), against TILE16: 1.26 times as fast in full-attention layers, "
+            "0.30 times in sliding ones, 0.61 over all (docs/evidence/cost.md)"
+        ),
     ),
     cautions=(
+        "sliding layers fit without it from 0.14.1 on, and with two warps they are slower",
         (
             "ptxas for sm_75: 255 registers and 1,932 / 1,636 bytes of spill stores / loads a thread, which the time "
             "on an H200 does not show: a candidate until a real T4 has run it"
