@@ -34,8 +34,8 @@ TILE16 = Rule(
     ),
     cautions=(
         (
-            "it also takes sliding layers from 32 to 16, which fit without it from 0.14.1 on; on an H200 that plays a T4 "
-            "they ran 1.19 times as fast with it"
+            "it also takes sliding layers from 32 to 16, which fit without it from 0.14.1 on; on an H200 that "
+            "plays a T4 they ran 1.19 times as fast with it"
         ),
         "no real T4 has run it; its speed there is not known",
     ),
