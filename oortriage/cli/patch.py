@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from oortriage.cli import patch_measure, selectors
 from oortriage.cli.output import Sink
+from oortriage.cli.patch_options import Folder, Format, Output, PatchFormat, Python
 from oortriage.cli.progress import progress
 from oortriage.errors import UsageError
 from oortriage.replay.options import Options
@@ -28,31 +28,16 @@ app = typer.Typer(
 )
 
 
-class PatchFormat(str, Enum):
-    """Formats of the patch verbs."""
-
-    text = "text"
-    json = "json"
-
-
-_Format = Annotated[PatchFormat, typer.Option("--format", "-f", help="Output format.")]
-_Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")]
-_Folder = Annotated[
-    Path | None, typer.Option("--vllm-source", "--source", help="An unpacked vLLM: the folder that holds the package.")
-]
-_Python = Annotated[
-    Path | None, typer.Option("--python", help="The interpreter of another environment: /path/to/venv/bin/python.")
-]
 _Rule = Annotated[str, typer.Option("--rule", help="tile16, tile16-full, warps2; fittile by plugin only.")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; show what would be done.")]
 
 
 @app.command("status")
 def status(
-    vllm_source: _Folder = None,
-    python: _Python = None,
-    format: _Format = PatchFormat.text,
-    output: _Output = None,
+    vllm_source: Folder = None,
+    python: Python = None,
+    format: Format = PatchFormat.text,
+    output: Output = None,
 ) -> None:
     """Say how a vLLM stands: patched or not, with what, or why it cannot be.
 
@@ -73,8 +58,8 @@ def plan(
     log: Diagnosis | None,
     options: Options,
     rule: _Rule = "tile16",
-    format: _Format = PatchFormat.text,
-    output: _Output = None,
+    format: Format = PatchFormat.text,
+    output: Output = None,
     no_table: Annotated[bool, typer.Option("--no-table", help="Leave the impact table out.")] = False,
     no_cache: selectors.NoCache = False,
 ) -> None:
@@ -98,12 +83,12 @@ def plan(
 
 @app.command("apply")
 def apply(
-    vllm_source: _Folder = None,
-    python: _Python = None,
+    vllm_source: Folder = None,
+    python: Python = None,
     rule: _Rule = "tile16",
     dry_run: _DryRun = False,
-    format: _Format = PatchFormat.text,
-    output: _Output = None,
+    format: Format = PatchFormat.text,
+    output: Output = None,
 ) -> None:
     """Patch the policy's file: atomically, with the original kept beside it. A second time changes nothing.
 
@@ -122,8 +107,8 @@ def apply(
 
 @app.command("verify")
 def verify(
-    vllm_source: _Folder = None,
-    python: _Python = None,
+    vllm_source: Folder = None,
+    python: Python = None,
     rule: _Rule = "tile16",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Verify what apply would write.")] = False,
     plugin: Annotated[
@@ -139,8 +124,8 @@ def verify(
     ] = False,
     engine_gpu: Annotated[str, typer.Option("--engine-gpu", help="The failing card of the engine's runs.")] = "T4",
     engine_logs: Annotated[Path | None, typer.Option("--engine-logs", help="Keep the engine's logs here.")] = None,
-    format: _Format = PatchFormat.text,
-    output: _Output = None,
+    format: Format = PatchFormat.text,
+    output: Output = None,
     no_cache: selectors.NoCache = False,
 ) -> None:
     """Hold the patched file against the original: policy, bytes, kernel, engine, cost.
@@ -163,11 +148,12 @@ def verify(
     tree = find_tree(vllm_source, python)
     cards = [one.strip() for one in gpu.split(",") if one.strip()] or CARDS
     with progress("cards") as report:
-        again = not no_cache
         if plugin:
-            found = verify_plugin(tree, chosen, cards=cards, progress=report, use_cache=again)
+            found = verify_plugin(tree, chosen, cards=cards, progress=report, use_cache=not no_cache)
         else:
-            found = prove(tree, chosen, dry_run=dry_run, cards=cards, live=live, progress=report, use_cache=again)
+            found = prove(
+                tree, chosen, dry_run=dry_run, cards=cards, live=live, progress=report, use_cache=not no_cache
+            )
     if engine:
         found = _with_engine(found, tree, chosen, engine_gpu, live, engine_logs)
     Sink(output).put(as_json(found) if format is PatchFormat.json else verification_text(found))
@@ -190,10 +176,10 @@ app.command("measure")(patch_measure.measure)
 
 @app.command("revert")
 def revert(
-    vllm_source: _Folder = None,
-    python: _Python = None,
-    format: _Format = PatchFormat.text,
-    output: _Output = None,
+    vllm_source: Folder = None,
+    python: Python = None,
+    format: Format = PatchFormat.text,
+    output: Output = None,
 ) -> None:
     """Put the original back, byte for byte; refused when the file changed since.
 
@@ -209,13 +195,13 @@ def revert(
 
 @app.command("export")
 def export(
-    vllm_source: _Folder = None,
-    python: _Python = None,
+    vllm_source: Folder = None,
+    python: Python = None,
     rule: _Rule = "tile16",
     folder: Annotated[Path | None, typer.Option("--to", help="Write diff, test and text into this folder.")] = None,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not verify; the text says so.")] = False,
-    format: _Format = PatchFormat.text,
-    output: _Output = None,
+    format: Format = PatchFormat.text,
+    output: Output = None,
 ) -> None:
     """Write the change for upstream: a diff against that release, a test, and a pull request's text."""
     from oortriage.fix.export import export as write

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,31 +10,20 @@ import typer
 
 from oortriage.cli import selectors
 from oortriage.cli.output import Sink, say
+from oortriage.cli.patch_options import Folder, Format, Output, PatchFormat, Python
 from oortriage.cli.progress import progress
 from oortriage.errors import UsageError
 from oortriage.kernels.source import SourceSpec
 
 
-class MeasureFormat(str, Enum):
-    """Formats of measure."""
-
-    text = "text"
-    json = "json"
-
-
 def measure(
     vllm: Annotated[str, typer.Option("--vllm", help="The release, read from the package index.")] = "",
-    vllm_source: Annotated[
-        Path | None,
-        typer.Option("--vllm-source", "--source", help="An unpacked vLLM: the folder that holds the package."),
-    ] = None,
-    python: Annotated[
-        Path | None, typer.Option("--python", help="The interpreter of another environment: /path/to/venv/bin/python.")
-    ] = None,
+    vllm_source: Folder = None,
+    python: Python = None,
     card: Annotated[str, typer.Option("--card", help="How the card is used: auto, native, emulated.")] = "auto",
     device: Annotated[int, typer.Option("--device", min=0, help="Which device.")] = 0,
-    format: Annotated[MeasureFormat, typer.Option("--format", "-f", help="Output format.")] = MeasureFormat.text,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+    format: Format = PatchFormat.text,
+    output: Output = None,
     no_cache: selectors.NoCache = False,
 ) -> None:
     """Time TILE16, TILE16-FULL and WARPS2 on this card, hold their outputs against float64, and say which to take.
@@ -65,8 +53,8 @@ def measure(
         )
     found = msgspec.structs.replace(found, oortriage=__version__)
     with contextlib.closing(Sink(output)) as sink:
-        sink.put(as_json(found) if format is MeasureFormat.json else cost_text(found))
-    if output and format is MeasureFormat.json:
+        sink.put(as_json(found) if format is PatchFormat.json else cost_text(found))
+    if output and format is PatchFormat.json:
         say(closing_text(found, output.name), end="")
     raise typer.Exit(found.exit_code)
 

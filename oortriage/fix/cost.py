@@ -69,7 +69,7 @@ def measure(
         OortriageError: source or compiler are not to be had.
     """
     chosen = _selection(source, env)
-    choose_mode(mode, local_card(device), chosen)  # before anything is compiled
+    choose_mode(mode, local_card(device), chosen.card.target)  # before anything is compiled
     rules = candidates(source.version)
     places, files = places_of(rules, source, env, use_cache=use_cache)
     code = _code(places, HEADS, source, env, progress=progress, use_cache=use_cache)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from oortriage.fix.hooks import KERNELS
-from oortriage.fix.impact import RECIPE, Impact, card_of, facts_of, overrides, shapes
+from oortriage.fix.impact import RECIPE, Impact, card_of, facts_of, impact_row, overrides, shapes
 from oortriage.fix.probe import Launched, ProbeJob, Row, probe
 from oortriage.fix.rules import Decision, Rule, decide, smallest_tile
 from oortriage.gpu.virtual.driver import Card
@@ -49,20 +49,9 @@ class Pair(msgspec.Struct, frozen=True):
     @property
     def impact(self) -> Impact:
         """The launch as a row of the impact table."""
-        card, shape = self.row.card, self.row.shape
-        return Impact(
-            gpu=card.name,
-            target=card.target.name,
-            dtype=shape["dtype"],
-            head_size=shape["head_size"],
-            window=shape["window"],
-            phase=shape["phase"],
-            limit_bytes=card.limit_bytes,
-            before_bytes=self.plain.required_bytes,
-            after_bytes=self.hooked.required_bytes,
-            tile=self.plain.tile,
-            changes=self.decision is not None,
-            change=", ".join(f"{key}={value}" for key, value in overrides(self.decision).items()),
+        row, plain = self.row, self.plain
+        return impact_row(
+            row.card, row.shape, plain.required_bytes, self.hooked.required_bytes, plain.tile, self.decision
         )
 
 

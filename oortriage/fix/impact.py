@@ -159,7 +159,7 @@ def _table(
             for index, outcome in zip(changed, run(control, cells) if cells else [], strict=True):
                 after[index] = outcome
         rows += [
-            _row(name, card, shape, old, new, decision)
+            _row(card, shape, old, new, decision)
             for shape, old, new, decision in zip(asked, before, after, decisions, strict=True)
         ]
         if progress:
@@ -191,20 +191,38 @@ def overrides(decision: Decision | None) -> dict[str, int]:
     return {"TILE_SIZE": decision.tile} if decision.tile else {"num_warps": decision.num_warps or 0}
 
 
-def _row(name: str, card: Card, shape: dict[str, Any], old: Outcome, new: Outcome, decision: Decision | None) -> Impact:
+def _row(card: Card, shape: dict[str, Any], old: Outcome, new: Outcome, decision: Decision | None) -> Impact:
     before, after = old.largest, new.largest
-    words = ", ".join(f"{key}={value}" for key, value in overrides(decision).items())
+    return impact_row(
+        card,
+        shape,
+        before.required_bytes if before else None,
+        after.required_bytes if after else None,
+        before.settings.get("TILE_SIZE") if before else None,
+        decision,
+    )
+
+
+def impact_row(
+    card: Card,
+    shape: dict[str, Any],
+    before_bytes: int | None,
+    after_bytes: int | None,
+    tile: int | None,
+    decision: Decision | None,
+) -> Impact:
+    """Write a launch as a row of the table; bytes of a block without and with the rule, None where there are none."""
     return Impact(
-        gpu=name,
+        gpu=card.name,
         target=card.target.name,
         dtype=shape["dtype"],
         head_size=shape["head_size"],
         window=shape["window"],
         phase=shape["phase"],
         limit_bytes=card.limit_bytes,
-        before_bytes=before.required_bytes if before else None,
-        after_bytes=after.required_bytes if after else None,
-        tile=before.settings.get("TILE_SIZE") if before else None,
+        before_bytes=before_bytes,
+        after_bytes=after_bytes,
+        tile=tile,
         changes=decision is not None,
-        change=words,
+        change=", ".join(f"{key}={value}" for key, value in overrides(decision).items()),
     )

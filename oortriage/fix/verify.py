@@ -85,8 +85,7 @@ def verify(
     Raises:
         RefusedError: the original is gone, or the file cannot be patched.
     """
-    if not any(card_of(name).capability == (7, 5) for name in cards):
-        cards = ("T4", *cards)  # without the failing card there is nothing to hold the others against
+    cards = with_failing(cards)
     stands = status(tree)
     control_bytes = original_bytes(tree)
     fixed_bytes = patched(control_bytes, rule) if dry_run else policy_file(tree).read_bytes()
@@ -112,18 +111,28 @@ def verify(
             _guarded("cost", lambda: _cost(control, env, live, use_cache=use_cache)),
         ]
     notes = [] if stands.state == "applied" else [f"on disk the file stands as: {stands.state.replace('_', ' ')}"]
-    proved = all(one.status == "passed" for one in layers[:2]) and not any(one.status == "failed" for one in layers)
     return Verification(
         SCHEMA_VERSION,
         rule.name,
         tree.named,
         tree.version,
         applied=stands.state == "applied",
-        verified=proved,
+        verified=proved(layers),
         layers=layers,
         impact=rows,
         notes=notes,
     )
+
+
+def proved(layers: Sequence[Layer]) -> bool:
+    """Tell whether layers are a proof: policy and bytes passed, and nothing failed."""
+    needed = [one for one in layers if one.name in ("policy", "bytes")]
+    return all(one.status == "passed" for one in needed) and not any(one.status == "failed" for one in layers)
+
+
+def with_failing(cards: Sequence[str]) -> Sequence[str]:
+    """Add a T4 where no card is of its capability: there would be nothing to hold the others against."""
+    return cards if any(card_of(name).capability == (7, 5) for name in cards) else ("T4", *cards)
 
 
 def _unpatched(tree: Tree, rule: Rule) -> Verification:

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from oortriage.errors import OortriageError
 from oortriage.fix.hooked import Pair, pairs
-from oortriage.fix.impact import CARDS, card_of
+from oortriage.fix.impact import CARDS
 from oortriage.fix.overlay import overlay
 from oortriage.fix.plugin import VARIABLE
 from oortriage.fix.probe import Launched, ProbeJob, probe
 from oortriage.fix.rules import Rule
 from oortriage.fix.source_patch import Status, original_bytes, status
 from oortriage.fix.tree import Tree
-from oortriage.fix.verify import SCHEMA_VERSION, Layer, Verification, ruled, truth_rows
+from oortriage.fix.verify import SCHEMA_VERSION, Layer, Verification, proved, ruled, truth_rows, with_failing
 from oortriage.kernels.source import SourceSpec
 from oortriage.replay.cells import Progress
 from oortriage.replay.compiler_env import compiler_env
@@ -48,8 +48,7 @@ def verify_plugin(
         RefusedError: the file is patched and its original is gone.
         UsageError: no such card.
     """
-    if not any(card_of(name).capability == (7, 5) for name in cards):
-        cards = ("T4", *cards)  # without the failing card there is nothing to hold the others against
+    cards = with_failing(cards)
     stands = status(tree)
     control = overlay(tree, original_bytes(tree))
     table: list[Pair] = []
@@ -65,7 +64,7 @@ def verify_plugin(
         tree.named,
         tree.version,
         applied=False,
-        verified=all(one.status == "passed" for one in layers),
+        verified=proved(layers),
         layers=[*layers, *_unrun(rule)],
         impact=[one.impact for one in table],
         notes=_notes(rule, stands),

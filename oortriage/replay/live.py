@@ -9,6 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from oortriage.errors import OortriageError, UsageError
+from oortriage.gpu.virtual.adapter import Target
 from oortriage.gpu.virtual.driver import Card
 from oortriage.replay.cells import Progress
 from oortriage.replay.child import run_job
@@ -71,13 +72,12 @@ print(json.dumps([name, torch.cuda.get_device_capability({device}) if there else
     return LocalCard(name, (capability[0], capability[1]), count)
 
 
-def choose_mode(wanted: str, card: LocalCard, chosen: Selection) -> Mode:
+def choose_mode(wanted: str, card: LocalCard, target: Target) -> Mode:
     """Run natively when the card's capability is the failing one, else let it play that card.
 
     Raises:
         UsageError: neither is possible.
     """
-    target = chosen.card.target
     own = card.capability[0] * 10 + card.capability[1]
     if target.backend != "cuda":
         raise UsageError(f"--live runs NVIDIA targets; {target.name} is AMD's")
@@ -132,7 +132,7 @@ def run_live(
         UsageError: the card cannot do it, or the kernel has no inputs to run with.
     """
     card = local_card(device)
-    mode = choose_mode(wanted, card, chosen)
+    mode = choose_mode(wanted, card, chosen.card.target)
     used = chosen.card
     notes = []
     if mode == "native" and card.capability[0] * 10 + card.capability[1] != int(used.target.arch):
@@ -158,7 +158,6 @@ def run_live(
 
 def _as_it_is(card: LocalCard, chosen: Selection) -> Card:
     from oortriage.gpu.specs import by_capability
-    from oortriage.gpu.virtual.adapter import Target
 
     own = by_capability(f"{card.capability[0]}.{card.capability[1]}")
     if own is None:

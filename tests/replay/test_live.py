@@ -43,7 +43,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch):
     ],
 )
 def test_the_card_itself_when_it_is_the_failing_kind(wanted, card, gpu, mode, chosen) -> None:
-    assert choose_mode(wanted, card, chosen(gpu)) == mode
+    assert choose_mode(wanted, card, chosen(gpu).card.target) == mode
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_card_itself_when_it_is_the_failing_kind(wanted, card, gpu, mode, ch
 )
 def test_what_cannot_be_played_is_a_usage_error(wanted, card, gpu, words, chosen) -> None:
     with pytest.raises(UsageError, match=words):
-        choose_mode(wanted, card, chosen(gpu))
+        choose_mode(wanted, card, chosen(gpu).card.target)
 
 
 def answering(monkeypatch, **given) -> None:

@@ -14,7 +14,7 @@ from oortriage.fix.rules import Rule
 from oortriage.fix.tree import Tree
 from oortriage.gpu.virtual.driver import Card
 from oortriage.kernels.source import SourceSpec
-from oortriage.replay.live import local_card
+from oortriage.replay.live import choose_mode, local_card
 
 #: Processes that must report a policy that is on by plugin.
 _REPORTING: dict[Processes, tuple[str, ...]] = {
@@ -94,14 +94,11 @@ def check_engine(
 def _played(spec: EngineSpec, python: str) -> Card | None:
     """Choose: the failing card itself, or a newer one that plays it."""
     here = local_card(spec.device, python)
-    own, target = here.capability[0] * 10 + here.capability[1], spec.card.target
-    if spec.mode != "emulated" and here.capability == spec.card.capability:
-        return None
-    if spec.mode == "native":
-        raise UsageError(f"{here.name} (sm_{own}) is not the failing kind of card, {target.name}: it can only play it")
-    if target.backend != "cuda" or own < int(target.arch):
-        raise UsageError(f"{here.name} (sm_{own}) cannot play {target.name}: only an older card can be played")
-    return spec.card
+    if choose_mode(spec.mode, here, spec.card.target) == "emulated":
+        return spec.card
+    if here.capability != spec.card.capability:
+        raise UsageError(f"{here.name} is not the failing kind of card, {spec.card.target.name}: it can only play it")
+    return None
 
 
 def judge(runs: Sequence[EngineRun], card: Card, *, played: bool) -> tuple[bool, str]:

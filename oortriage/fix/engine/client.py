@@ -30,10 +30,8 @@ def main() -> None:
         result["stage"], begin = stage, now
         Path(job["result"]).write_text(json.dumps(result), encoding="utf-8")
 
-    import vllm
     from vllm import LLM, SamplingParams
 
-    result["vllm"] = vllm.__version__
     _write_weights(job)
     reached("start")
     engine: Any = LLM(**_arguments(job))

@@ -14,7 +14,7 @@ from oortriage.fix.recognise import patched
 from oortriage.fix.rules import Rule
 from oortriage.fix.source_patch import original_bytes
 from oortriage.fix.tree import Tree, policy_file
-from oortriage.fix.verify import Layer, Verification
+from oortriage.fix.verify import Layer, Verification, proved
 
 
 def with_engine(
@@ -51,5 +51,4 @@ def with_engine(
 
 def _with(found: Verification, layer: Layer, runs: list[EngineRun]) -> Verification:
     layers = [layer if one.name == "engine" else one for one in found.layers]
-    proved = all(one.status == "passed" for one in layers[:2]) and not any(one.status == "failed" for one in layers)
-    return msgspec.structs.replace(found, layers=layers, verified=proved, engine=runs)
+    return msgspec.structs.replace(found, layers=layers, verified=proved(layers), engine=runs)

@@ -44,7 +44,10 @@ _CLEARED = ("VLLM_PLUGINS", "VLLM_ATTENTION_BACKEND", "TRITON_INTERPRET", POLICY
 
 
 class EngineAsk(msgspec.Struct, frozen=True):
-    """One run. ``source``: the folder that holds the package ``vllm`` as it is to be; ``rule``: by plugin."""
+    """One run; ``rule`` by plugin, ``plays`` the card that the one here is to play.
+
+    ``paths``: the folder that holds the package ``vllm`` as it is to be, then those that come behind the user's own.
+    """
 
     form: Form
     processes: Processes
