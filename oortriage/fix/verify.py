@@ -161,7 +161,7 @@ def _policy(rule: Rule, control: SourceSpec, fixed: SourceSpec) -> Layer:
         return Layer("policy", "failed", f"the module cannot be asked: {failed[0]}")
     wrong, changed = [], 0
     for row, old, new in zip(rows, before, after, strict=True):
-        expected, blind = (_expected(rule, row, old, sees=sees) for sees in (True, False))
+        expected, blind = (ruled(rule, row, old, sees=sees) for sees in (True, False))
         # Up to 0.12.0 the patch sees the keys' width; later the policy is told the queries' alone.
         if new not in (expected, blind):
             wrong.append(f"{row.card.name} {row.shape}: tile {new.tile}, warps {new.num_warps}")
@@ -176,7 +176,8 @@ def _policy(rule: Rule, control: SourceSpec, fixed: SourceSpec) -> Layer:
     )
 
 
-def _expected(rule: Rule, row: Row, old: Launched, *, sees: bool) -> Launched:
+def ruled(rule: Rule, row: Row, old: Launched, *, sees: bool) -> Launched:
+    """Say what a rule makes of a launch; ``sees``: whether the policy is told the keys' width."""
     facts = facts_of(row.card, row.shape, old.tile or 0)
     decision = decide(rule, facts if sees else msgspec.structs.replace(facts, kv_bytes=None))
     if decision is None:

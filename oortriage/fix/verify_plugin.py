@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from oortriage.errors import OortriageError
 from oortriage.fix.hooked import Pair, pairs
-from oortriage.fix.impact import CARDS, card_of, facts_of
+from oortriage.fix.impact import CARDS, card_of
 from oortriage.fix.overlay import overlay
 from oortriage.fix.plugin import VARIABLE
-from oortriage.fix.probe import Launched, ProbeJob, Row, probe
-from oortriage.fix.rules import Rule, decide
+from oortriage.fix.probe import Launched, ProbeJob, probe
+from oortriage.fix.rules import Rule
 from oortriage.fix.source_patch import Status, original_bytes, status
 from oortriage.fix.tree import Tree
-from oortriage.fix.verify import SCHEMA_VERSION, Layer, Verification, truth_rows
+from oortriage.fix.verify import SCHEMA_VERSION, Layer, Verification, ruled, truth_rows
 from oortriage.kernels.source import SourceSpec
 from oortriage.replay.cells import Progress
 from oortriage.replay.compiler_env import compiler_env
@@ -110,7 +108,10 @@ def _truth(rule: Rule, control: SourceSpec, compiled: str) -> Layer:
     if failed := [one.error for one in (*plain, *hooked) if one.error]:
         return Layer("policy", "failed", f"the module cannot be asked: {failed[0]}")
     trials = [
-        (how, [row for row, old, new in zip(rows, plain, hooked, strict=True) if new != _ruled(rule, row, old, sees)])
+        (
+            how,
+            [row for row, old, new in zip(rows, plain, hooked, strict=True) if new != ruled(rule, row, old, sees=sees)],
+        )
         for sees, how in ((True, "queries and keys"), (False, "the queries alone, all that the policy is told of"))
     ]
     how, wrong = min(trials, key=lambda one: len(one[1]))
@@ -127,14 +128,6 @@ def _truth(rule: Rule, control: SourceSpec, compiled: str) -> Layer:
         f"{len(rows)} rows of the truth table from the hooked module: {changed} changed, all of them the target's, by "
         f"the width of {how}; {compiled}",
     )
-
-
-def _ruled(rule: Rule, row: Row, old: Launched, sees: bool) -> Launched:
-    facts = facts_of(row.card, row.shape, old.tile or 0)
-    decision = decide(rule, facts if sees else msgspec.structs.replace(facts, kv_bytes=None))
-    if decision is None:
-        return old
-    return Launched(decision.tile or old.tile, decision.num_warps or old.num_warps)
 
 
 def _bytes(table: list[Pair]) -> Layer:
