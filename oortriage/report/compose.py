@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 from oortriage.report.document import Block, Document, Section, SectionKey
 from oortriage.report.material import Material
+from oortriage.report.redaction import Replacement
 from oortriage.report.sections.advice import change_blocks, will_not_help_blocks
 from oortriage.report.sections.experiment import experiment_blocks
 from oortriage.report.sections.failure import evidence_blocks, figure_blocks, sentence, title_of, verdict_blocks
 from oortriage.report.sections.ledger import ledger_blocks
-from oortriage.report.sections.made_with import Replaced, made_with_blocks
+from oortriage.report.sections.made_with import made_with_blocks
 from oortriage.report.sections.not_verified import not_verified_blocks
 from oortriage.report.sections.setting import environment_blocks, reproduce_blocks
 from oortriage.report.sections.verification import verification_blocks
@@ -31,7 +32,7 @@ _SECTIONS: tuple[tuple[SectionKey, str, int, Callable[[Material], list[Block]]],
 )
 
 
-def compose(material: Material, replaced: Sequence[Replaced] = ()) -> Document:
+def compose(material: Material, replaced: Sequence[Replacement] = ()) -> Document:
     """Write the report of a diagnosis and of what was run on top of it.
 
     Args:

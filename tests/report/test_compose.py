@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,17 +11,11 @@ from syrupy.assertion import SnapshotAssertion
 from oortriage.report.compose import compose
 from oortriage.report.document import Block, Code, Document, Figure, Items, Paragraph, Table
 from oortriage.report.material import Material
+from oortriage.report.redaction import Redactor, Replacement
 from oortriage.triage.diagnosis import BillTerm, BillView, Diagnosis, Evidence, Prescription, RuledOut, WillNotHelp
 from tests.report._composed import KEYS, everything, verification
 from tests.report._made import made
 from tests.report.test_replay import REPRODUCTIONS, experiment, reproduction
-
-
-class Gone(NamedTuple):
-    """A replaced value as the redaction hands it on."""
-
-    kind: str
-    count: int
 
 
 def blocks(document: Document, key: str) -> list[Block]:
@@ -192,12 +186,28 @@ def test_a_failed_layer_is_not_among_what_was_not_run() -> None:
 
 
 def test_what_was_redacted_is_counted_and_never_shown() -> None:
-    replaced = [Gone("path", 3), Gone("path", 2), Gone("host_name", 1)]
+    replaced = [
+        Replacement("user", "<user-1>", 3),
+        Replacement("user", "<user-2>", 2),
+        Replacement("host", "<host-1>", 1),
+    ]
     assert told(compose(Material(made()), replaced), "made_with")[1:] == [
-        "redacted: path, 2 different, replaced 5 times",
-        "redacted: host name, 1 different, replaced 1 times",
+        "redacted: user, 2 different, in 5 places",
+        "redacted: host, 1 different, in 1 place",
     ]
     assert told(compose(Material(made())), "made_with")[1:] == ["redacted: nothing was replaced"]
+
+
+def test_what_the_redactor_takes_out_is_gone_from_every_section() -> None:
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    redactor = Redactor()
+    material = redactor.struct(everything(f" token {token} of jane@corp.example "))
+    document = compose(material, redactor.replaced)
+    assert token not in str(document)
+    assert "jane@corp.example" not in str(document)
+    counted = " ".join(told(document, "made_with"))
+    assert "redacted: token, 1 different" in counted
+    assert "redacted: email, 1 different" in counted
 
 
 def test_the_environment_names_the_lines(reported: dict[str, Diagnosis]) -> None:

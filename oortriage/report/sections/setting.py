@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from oortriage import __version__
 from oortriage.report.document import Block, Code, Items, Table
 from oortriage.report.material import Material
+from oortriage.version import __version__
 
 
 def environment_blocks(material: Material) -> list[Block]:
