@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache
 from typing import Any, Literal
 
 import msgspec
@@ -57,6 +57,6 @@ class Pattern(msgspec.Struct, frozen=True):
                 yield start, end
 
 
-@lru_cache(maxsize=None)
+@cache
 def _compiled(expression: str) -> Any:
     return regex.compile(expression)

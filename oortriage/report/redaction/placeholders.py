@@ -45,11 +45,13 @@ class Placeholders:
 
     def hide(self, text: str) -> str:
         """Turn the placeholders that stand in a text into one character each."""
+        if "<" not in text and text.isascii():
+            return text
         return str(_STANDING.sub(lambda found: self._character(found.group()), text))
 
     def show(self, text: str) -> str:
         """Turn the characters back into placeholders."""
-        return str(_OPAQUE.sub(self._rendering, text))
+        return text if text.isascii() else str(_OPAQUE.sub(self._rendering, text))
 
     def character(self, kind: Kind, secret: str) -> str:
         """Return the character that stands for a secret."""
@@ -67,7 +69,7 @@ class Placeholders:
 
     def count(self, before: str, after: str) -> None:
         """Add the placeholders that a text got; both texts are hidden ones."""
-        if not self.counting:
+        if not self.counting or before == after:
             return
         for character, sign in ((c, s) for part, s in ((before, -1), (after, 1)) for c in _OPAQUE.findall(part)):
             rendering = self._rendering_of(character)

@@ -107,7 +107,7 @@ NAMED = (
     "github_token => {}",
     "passphrase = '{}'",
 )
-PEOPLE = "jane.doe mkowalski xiuying-li tanaka_k olgapetrova dmitri88 fatimah.z bjornsson".split()
+PEOPLE = ["jane.doe", "mkowalski", "xiuying-li", "tanaka_k", "olgapetrova", "dmitri88", "fatimah.z", "bjornsson"]
 PEOPLE_PLACES = (
     '  File "/home/{}/venv/lib/python3.12/site-packages/torch/nn/modules/module.py", line 1511, in _call_impl',
     "loading /Users/{}/models/llama.gguf",
@@ -123,7 +123,7 @@ PEOPLE_PLACES = (
     "mail {}@cs.university.edu when done",
     "Author: X <{}@gmail.com>",
 )
-HOSTS = "gpu-a6k-04 hpc07 ml-worker-12b dgx-a100-17".split()
+HOSTS = ["gpu-a6k-04", "hpc07", "ml-worker-12b", "dgx-a100-17"]
 HOST_PLACES = (
     "Jun 11 19:44:51 {} systemd[1]: Started vllm.service.",
     "2026-06-11T19:44:51.123456+00:00 {} sglang[4021]: ready",
@@ -168,13 +168,33 @@ PROMPTS = (
     r'body="{{\"messages\": [{{\"role\": \"user\", \"content\": \"{}\"}}]}}"',
     '{{"prompt": "{}", "max_tokens": 16}}',
     '{{"prompt": ["{}", "b"], "max_tokens": 16}}',
-    "llama-cli -m model.gguf -p \"{}\" -n 32",
+    'llama-cli -m model.gguf -p "{}" -n 32',
     "python run.py --prompt '{}'",
     "negative_prompt='{}', steps=20",
     "Prompt: {}",
     "<|im_start|>user\\n{}<|im_end|>",
 )  # fmt: skip
-WORDS = "please summarise the merger of our clinic with Northwind before Friday and tell nobody in Oslo about the price".split()
+WORDS = [
+    "please",
+    "summarise",
+    "the",
+    "merger",
+    "of",
+    "our",
+    "clinic",
+    "with",
+    "Northwind",
+    "before",
+    "Friday",
+    "and",
+    "tell",
+    "nobody",
+    "in",
+    "Oslo",
+    "about",
+    "the",
+    "price",
+]
 
 
 def body(random_: random.Random, alphabet: str, length: int) -> str:
@@ -196,7 +216,7 @@ def planted() -> list[tuple[str, str]]:
             made.append((secret, place.format(secret)))
     for place in NAMED:
         for length, alphabet in ((40, HEX), (40, LETTERS), (12, LETTERS)):
-            if "wandb login" in place and length < 20 or "sig=" in place and length < 20:
+            if ("wandb login" in place and length < 20) or ("sig=" in place and length < 20):
                 continue
             secret = body(r, alphabet, length)
             made.append((secret, place.format(secret)))

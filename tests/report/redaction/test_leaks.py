@@ -58,7 +58,7 @@ def test_private_keys(kind, form):
 KEPT = (
     "meta-llama/Llama-3.1-8B-Instruct nvcr.io/nvidia/pytorch:24.05-py3 vllm/vllm-openai:v0.10.1.1",
     "nvidia-curand-cu12==10.3.5.147 nvidia-cublas-cu12 12.4.5.8 libcudnn.so.8.9.2.26 cuDNN version 9.1.0.70 CUDA 12.4.1.0",
-    '[pip3] nvidia-cufft-cu12==11.2.1.3\n[conda] libcurand                 10.3.5.119   0    nvidia',
+    "[pip3] nvidia-cufft-cu12==11.2.1.3\n[conda] libcurand                 10.3.5.119   0    nvidia",
     "Linux 5.10.16.3-microsoft-standard-WSL2",
     "0.41.118.204 I srv    load_model: loading\n1.31.140.101 I srv",
     "commit 3f2504e04f8911d39a0c0305e82c3301aabbccdd (HEAD) sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",

@@ -12,8 +12,8 @@ from oortriage.report.redaction.pattern import Pattern
 _COMMON = frozenset({"169.254.169.254", "255.255.255.255"})
 
 #: What stands before a version: a name of a package, an operator of a requirement, the word itself.
-_VERSION_BEFORE = regex.compile(
-    r"(?i)(?:(?:==|>=|<=|~=|!=|===|[<>])\s*v?"
+_VERSION_BEFORE = regex.compile(  # (?r) reads from the end
+    r"(?ri)(?:(?:==|>=|<=|~=|!=|===|[<>])\s*v?"
     r"|\.(?:so|dylib|dll|tar|whl|deb|rpm|run|exe)\.v?"
     r"|(?<![A-Za-z])(?:v|ver|version|versions|release|rev|build|runtime|toolkit|compatible with|requires|upgrade to|installed)"
     r"(?:[\"']?\s*[:=]?\s*[\"'(]?v?)"
@@ -30,7 +30,7 @@ _VERSION_AFTER = regex.compile(
 #: llama.cpp begins a line with the time as 0.12.044.101 and a letter for the level.
 _LLAMA_TIME_AFTER = regex.compile(r" [IWEDT] ")
 _ADDRESS_BEFORE = regex.compile(
-    r"(?i)(?:\b(?:ip|ipv4|addr(?:ess)?|host(?:name)?|from|to|at|on|by|via|client|peer|server|remote|local|src|dst|source|"
+    r"(?ri)(?:\b(?:ip|ipv4|addr(?:ess)?|host(?:name)?|from|to|at|on|by|via|client|peer|server|remote|local|src|dst|source|"
     r"destination|gateway|dns|inet|endpoint|master|bind|listen(?:ing)?|connect(?:ed|ing|ion)?|ssh|scp|ping|dial|tcp|udp|node|nameserver)"
     r"(?:_?(?:ip|addr(?:ess)?))?[\"']?(?: on| to| from| is)?\s*[:=]?\s*[\"'(\[]?|://|@|\bip[:=]\S?)$"
 )
@@ -49,13 +49,13 @@ def _is_ipv4(secret: str, before: str, after: str) -> bool:
         return False
     if _LLAMA_TIME_AFTER.match(after) and before.rsplit("\n", 1)[-1].strip() == "":
         return False
-    if _VERSION_AFTER.match(after) or _VERSION_BEFORE.search(before):
+    if _VERSION_AFTER.match(after) or _VERSION_BEFORE.search(before[-60:]):
         return bool(_ADDRESS_AFTER.match(after)) and before[-1:] not in {"=", ">", "<"} and "://" in before[-12:]
     if ipaddress.ip_address(secret).is_private or first >= 20:
         return True
     # Public and small, such as 12.4.1.0: only where the sentence speaks of an address.
     line = before.rsplit("\n", 1)[-1]
-    return bool(_ADDRESS_BEFORE.search(before) or _ADDRESS_AFTER.match(after)) or line.strip() == ""
+    return bool(_ADDRESS_BEFORE.search(before[-60:]) or _ADDRESS_AFTER.match(after)) or line.strip() == ""
 
 
 def _is_ipv6(secret: str, before: str, after: str) -> bool:

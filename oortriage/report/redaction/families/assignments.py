@@ -24,6 +24,10 @@ _VALUE = (
 )
 _TAIL = r"""(?:[-_](?:\d{1,3}|prod|dev|test|staging|value))?+(?: (?:provided|is|was|used))?+"""
 
+#: What the names end with.
+_LAST = r"word|wd|phrase|code|secret|shared|access|api|key|id|credentials?|token|pass|auth"
+_TAIL_BEFORE = r"(?:[-_](?:\d{1,3}|prod|dev|test|staging|value))?(?: (?:provided|is|was|used))?"
+
 _ANCHORS = ("pass", "pwd", "secret", "key", "credential", "token", "_auth")
 
 #: What a value that is no secret looks like.
@@ -75,7 +79,7 @@ def is_value(name: str, secret: str, before: str, after: str) -> bool:
 
 
 _NAME_BEFORE = regex.compile(
-    rf"(?i){_NAMES}{_TAIL}\\?[\"']?(?:\s*(?:=>|[:=])\s*\[?|[\"']?,?\s+[\"']?|\s*=\s*)\\?[\"']?$"
+    rf"(?ri){_NAMES}{_TAIL}\\?[\"']?(?:\s*(?:=>|[:=])\s*\[?|[\"']?,?\s+[\"']?|\s*=\s*)\\?[\"']?$"
 )
 
 
@@ -99,7 +103,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         name="named-secret",
         kind="token",
-        expression=rf"(?im){_NAMES}{_TAIL}(?:\\?[\"'])?[ \t]*+(?:=>|[:=])[ \t]*+\[?{_VALUE}",
+        # From the separator back: a text holds fewer of those than letters that begin a name.
+        expression=rf"(?im)[:=]>?(?<=(?:{_LAST}){_TAIL_BEFORE}(?:\\?[\"'])?[ \t]{{0,8}}[:=]>?)[ \t]*+\[?{_VALUE}",
         reason="the name says that it is secret",
         source="https://owasp.org/www-community/vulnerabilities/Insertion_of_Sensitive_Information_into_Log_File",
         anchors=_ANCHORS,

@@ -41,7 +41,11 @@ def _private_zone(secret: str, before: str, after: str) -> bool:
 
 
 def _far(secret: str, before: str, after: str) -> bool:
-    return is_host(secret) and bool(regex.search(r"\d", secret.split(".")[0])) and before[-1:] not in {"/", "\\", "_"}
+    return (
+        is_host(secret)
+        and bool(regex.search(r"\d", secret.split(".", maxsplit=1)[0]))
+        and before[-1:] not in {"/", "\\", "_"}
+    )
 
 
 def _pattern(
@@ -73,7 +77,13 @@ PATTERNS: tuple[Pattern, ...] = (
         "syslog-host-iso",
         rf"(?m)^(?:<\d{{1,3}}>1? ?)?\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)? {_S}(?= [\w./()@-]{{1,64}}+\[\d{{1,9}}\]:| [\w./-]{{1,48}} \d{{1,9}} )",
         "https://www.rfc-editor.org/rfc/rfc5424",
-        ("t",),
+        (":",),
+    ),
+    _pattern(
+        "stream-host",
+        rf"\A{_S}(?=/(?:[\w.-]{{1,64}} )?(?:rank|pid)=\d)",
+        "docs/architecture.md",
+        ("rank=", "pid="),
     ),
     _pattern(
         "nccl-host",
@@ -111,7 +121,7 @@ PATTERNS: tuple[Pattern, ...] = (
         ("host", "name", "master", "rdzv", "head", "fqdn", "dist"),
         lambda secret, before, after: (
             is_host(secret)
-            and (before[-1:] not in {" "} or before.rstrip()[-1:] in {":", "="} or _numbered(secret, before, after))
+            and (before[-1:] != " " or before.rstrip()[-1:] in {":", "="} or _numbered(secret, before, after))
         ),
     ),
     _pattern(

@@ -32,6 +32,11 @@ def is_person(secret: str, before: str = "", after: str = "") -> bool:
     return secret.lower() not in SHARED_ACCOUNTS and regex.fullmatch(r"[.$%{}*\W_]*+|\d{1,2}", secret) is None
 
 
+def is_login(secret: str, before: str = "", after: str = "") -> bool:
+    """Say whether the name before ``@host`` may be a person's."""
+    return secret not in {"git", "hg"} and is_person(secret)
+
+
 _NO_VALUE = frozenset(
     {"none", "null", "true", "false", "id", "name", "assistant", "system", "unknown", "error", "space"}
 )
@@ -114,24 +119,11 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         name="temporary-folder",
         kind="user",
-        expression=r"/(?:torchinductor|triton|pytest-of|tmp|vscode|ray|tensorboard|\.tensorboard|dask|matplotlib|outlines)[_-](?P<secret>[A-Za-z][\w.-]{0,40}+)(?=[/\s\"',:)]|$)",
+        expression=r"/(?:torchinductor_|pytest-of-)(?P<secret>[A-Za-z][\w.-]{0,40}+)(?=[/\s\"',:)]|$)",
         reason="programs put the account's name into the names of their temporary folders",
         source="https://github.com/pytorch/pytorch/blob/main/torch/_inductor/runtime/cache_dir_utils.py",
-        anchors=(
-            "torchinductor_",
-            "/triton",
-            "pytest-of",
-            "/tmp-",
-            "/tmp_",
-            "vscode-",
-            "/ray_",
-            "tensorboard",
-            "dask-",
-        ),
-        accept=lambda secret, before, after: (
-            is_person(secret)
-            and (before.endswith(("torchinductor_", "pytest-of-")) or before.endswith(("/tmp/vscode-",)))
-        ),
+        anchors=("torchinductor_", "pytest-of-"),
+        accept=is_person,
     ),
     Pattern(
         name="shell-prompt-user",
@@ -140,7 +132,7 @@ PATTERNS: tuple[Pattern, ...] = (
         reason="a prompt names the person who typed",
         source="https://www.gnu.org/software/bash/manual/html_node/Controlling-the-Prompt.html",
         anchors=("@",),
-        accept=lambda secret, before, after: secret != "git" and is_person(secret),
+        accept=is_login,
     ),
     Pattern(
         name="remote-user",
@@ -149,7 +141,7 @@ PATTERNS: tuple[Pattern, ...] = (
         reason="a login of a person",
         source="https://man.openbsd.org/ssh.1",
         anchors=("@",),
-        accept=lambda secret, before, after: secret != "git" and is_person(secret),
+        accept=is_login,
     ),
     Pattern(
         name="named-user",

@@ -17,14 +17,14 @@ def _varied(secret: str, before: str, after: str) -> bool:
     return _has_digit(secret, before, after) or not (secret[3:].islower() or secret[3:].isupper())
 
 
-def _prefixed(name: str, prefix: str, body: str, source: str = _GITLEAKS, anchor: str = "") -> Pattern:
+def _prefixed(name: str, prefix: str, body: str, source: str = _GITLEAKS, *anchors: str) -> Pattern:
     return Pattern(
         name=name,
         kind="token",
         expression=rf"(?<![A-Za-z0-9])(?P<secret>{prefix}{body})",
         reason=_REASON,
         source=source,
-        anchors=(anchor or prefix.replace("\\", "").lower(),),
+        anchors=anchors or (prefix.replace("\\", "").lower(),),
         accept=_varied if prefix == "hf_" else None,
     )
 
@@ -57,7 +57,7 @@ _WITH_PREFIX = (
     ("databricks", "dapi", r"[a-f0-9]{32}(?:-\d)?+"),
     ("sendgrid", r"SG\.", r"[\w-]{16,}+\.[\w-]{16,}+"),
     ("vault", r"hv[sb]\.", r"[\w-]{20,}+"),
-    ("grafana", "gls?[ac]_", r"[\w+/=]{30,}+"),
+    ("grafana", "gl(?:sa|c)_", r"[\w+/=]{30,}+"),
     ("notion", "ntn_", r"[A-Za-z0-9]{40,}+"),
     ("linear", "lin_api_", r"[A-Za-z0-9]{30,}+"),
     ("pulumi", "pul-", r"[a-f0-9]{40}"),
@@ -69,7 +69,12 @@ _WITH_PREFIX = (
     ("age", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,}+"),
 )
 
-_ANCHORS = {"digitalocean": "_v1_", "vault": "hv", "grafana": "gl", "shopify": "shp"}
+_ANCHORS = {
+    "digitalocean": ("_v1_",),
+    "vault": ("hvs.", "hvb."),
+    "grafana": ("glsa_", "glc_"),
+    "shopify": ("shp",),
+}
 
 PATTERNS: tuple[Pattern, ...] = (
     _prefixed("hugging-face", "hf_", r"[A-Za-z0-9]{20,}+", "https://huggingface.co/docs/hub/security-tokens"),
@@ -79,7 +84,11 @@ PATTERNS: tuple[Pattern, ...] = (
         "gh[opsur]_",
         r"\w{20,}+",
         "https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github",
-        "gh",
+        "ghp_",
+        "gho_",
+        "ghs_",
+        "ghu_",
+        "ghr_",
     ),
     _prefixed("github-fine-grained", "github_pat_", r"\w{20,}+"),
     _prefixed(
@@ -87,19 +96,22 @@ PATTERNS: tuple[Pattern, ...] = (
         "A(?:KIA|SIA|BIA|CCA)",
         r"[A-Z0-9]{16}(?![A-Za-z0-9])",
         "https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html",
-        "a",
+        "akia",
+        "asia",
+        "abia",
+        "acca",
     ),
     _prefixed("google-api", "AIza", r"[\w-]{30,}+"),
     _prefixed("google-oauth", r"ya29\.", r"[\w-]{16,}+(?:\.[\w-]++)*+"),
-    _prefixed("slack", "xox[abeoprs]-", r"[A-Za-z0-9-]{10,}+", anchor="xox"),
+    _prefixed("slack", "xox[abeoprs]-", r"[A-Za-z0-9-]{10,}+", _GITLEAKS, "xox"),
     _prefixed("slack-app", "xapp-", r"[A-Za-z0-9-]{10,}+"),
     _prefixed("pypi", "pypi-", r"AgE[\w-]{20,}+"),
     _prefixed("nvidia", "nvapi-", r"[\w-]{20,}+", "https://docs.nvidia.com/ngc/gpu-cloud/ngc-user-guide/index.html"),
-    _prefixed("stripe", "(?:sk|rk|pk)_(?:live|test)_", r"[A-Za-z0-9]{10,}+", anchor="k_"),
+    _prefixed("stripe", "(?:sk|rk|pk)_(?:live|test)_", r"[A-Za-z0-9]{10,}+", _GITLEAKS, "k_live_", "k_test_"),
     _prefixed("stripe-webhook", "whsec_", r"[A-Za-z0-9+/=]{20,}+"),
-    _prefixed("twilio", "(?:SK|AC)", r"[a-f0-9]{32}(?![A-Za-z0-9])", anchor="c"),
+    _prefixed("twilio-account", "AC", r"[a-f0-9]{32}(?![A-Za-z0-9])"),
     _prefixed("twilio-key", "SK", r"[a-f0-9]{32}(?![A-Za-z0-9])"),
-    *(_prefixed(name, prefix, body, anchor=_ANCHORS.get(name, "")) for name, prefix, body in _WITH_PREFIX),
+    *(_prefixed(name, prefix, body, _GITLEAKS, *_ANCHORS.get(name, ())) for name, prefix, body in _WITH_PREFIX),
     Pattern(
         name="openai",
         kind="token",
