@@ -105,6 +105,8 @@ NAMED = (
     "MY_SECRET={}",
     "JUPYTER_TOKEN={}",
     "github_token => {}",
+    "- name: HF_TOKEN\n  value: {}",
+    'password: "it\'s, {}, so"',
     "passphrase = '{}'",
 )
 PEOPLE = ["jane.doe", "mkowalski", "xiuying-li", "tanaka_k", "olgapetrova", "dmitri88", "fatimah.z", "bjornsson"]
@@ -120,6 +122,10 @@ PEOPLE_PLACES = (
     "[{}@gpu04 exp]$ python train.py",
     "USER={}",
     "uid=1000({}) gid=1000(x)",
+    "wandb: Currently logged in as: {} (team). Use `wandb login --relogin` to force relogin",
+    "View run at https://wandb.ai/{}/proj/runs/abc123",
+    "{}@login1's password:",
+    "process 1234 (user {}) killed",
     "mail {}@cs.university.edu when done",
     "Author: X <{}@gmail.com>",
 )
@@ -141,6 +147,8 @@ HOST_PLACES = (
     "root@{}:/workspace# ls",
     "SLURM_NODELIST={}",
     "[{}:140211] *** Process received signal ***",
+    "timed out after 60s while trying to connect to ({}, 29500).",
+    "The client socket has failed to connect to [{}]:29500 (errno: 22 - Invalid argument).",
     "connecting to {}.internal port 80",
     "node {}.cluster.local is down",
     "ping {}.corp",

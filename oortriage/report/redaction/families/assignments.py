@@ -120,6 +120,15 @@ PATTERNS: tuple[Pattern, ...] = (
         accept=_accept,
     ),
     Pattern(
+        name="kubernetes-environment",
+        kind="token",
+        expression=rf"(?i)name:[ ]{{0,4}}[\"']?\w{{0,40}}{_NAMES}[\"']?\s{{1,40}}value:[ ]{{1,4}}[\"']?(?P<secret>[^\s\"']++)",
+        reason="the environment of a container in a manifest",
+        source="https://kubernetes.io/docs/tasks/inject-data-application/define-environment-variable-container/",
+        anchors=("value:",),
+        accept=lambda secret, before, after: len(secret) >= 4 and not secret.isdigit() and secret[:1] not in "$<{",
+    ),
+    Pattern(
         name="login-command",
         kind="token",
         expression=r"(?i)\b(?:wandb|comet|clearml) login[ \t]++(?:--relogin[ \t]++)?(?P<secret>[\w-]{20,}+)",

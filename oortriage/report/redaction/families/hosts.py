@@ -86,6 +86,25 @@ PATTERNS: tuple[Pattern, ...] = (
         ("rank=", "pid="),
     ),
     _pattern(
+        "connect-pair",
+        rf"(?i)(?:connect(?:ing|ed)?|bind|listen(?:ing)?|reach)[^\n(\[]{{0,40}}[(\[][\"']?{_S}(?=[\"']?(?:, ?|\]:)\d{{3,5}})",
+        _TORCHRUN,
+        ("connect", "bind", "listen", "reach"),
+    ),
+    _pattern(
+        "password-question-host",
+        rf"(?<=[\w\U000F0000-\U0010FFFF]@){_S}(?='s password:|: Permission denied)",
+        "https://man.openbsd.org/ssh.1",
+        ("'s password:", ": permission denied"),
+    ),
+    _pattern(
+        "pod",
+        r"(?i)\bpods?[ /:=\"']{1,4}(?:[a-z0-9-]{1,63}/)?(?P<secret>[a-z0-9](?:[a-z0-9-]{0,60})-[0-9a-z]{5,10}-[0-9a-z]{5})(?![\w-])",
+        "https://kubernetes.io/docs/concepts/workloads/pods/",
+        ("pod",),
+        _numbered,
+    ),
+    _pattern(
         "nccl-host",
         rf"(?<![\w.-]){_S}(?=:\d{{1,8}}:\d{{1,8}}(?: \[\d{{1,3}}\])? (?:[\w./]{{1,64}}:\d{{1,6}} )?NCCL )",
         "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html",
