@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oortriage import __version__
 from oortriage.post._interface import Request, Response
 from oortriage.post.errors import PostError, UncertainError
 from oortriage.post.rest import HEADERS, decoded
 from oortriage.post.retry import UnreachableError
+from oortriage.version import __version__
 
 _SECONDS = 30.0
 
