@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -73,17 +74,18 @@ class PostJob(msgspec.Struct, frozen=True):
         """
         if not self.target.number and diagnosis.resource == "none":
             raise UsageError("the log holds no failure for lack of a resource: there is nothing to open an issue for")
-        try:
-            client: Client | None = connect(self.api, complain)
-        except PostError as problem:
-            if not self.dry_run:
-                raise
-            client = None
-            complain(f"nothing was looked up: {problem}")
         head = _Preview(replaced, redacted=redacted)
-        if self.target.number:
-            return self._comment(client, document, fingerprint, head)
-        return self._issue(client, document, diagnosis, fingerprint, head)
+        with contextlib.ExitStack() as stack:
+            try:
+                client: Client | None = stack.enter_context(connect(self.api, complain))
+            except PostError as problem:
+                if not self.dry_run:
+                    raise
+                client = None
+                complain(f"nothing was looked up: {problem}")
+            if self.target.number:
+                return self._comment(client, document, fingerprint, head)
+            return self._issue(client, document, diagnosis, fingerprint, head)
 
     def _comment(self, client: Client | None, document: Document, fingerprint: str, preview: _Preview) -> str:
         body = comment_body(document, fingerprint)

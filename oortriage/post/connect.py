@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from oortriage.post._interface import Client, Transport
+from oortriage.post._interface import Client
 from oortriage.post.errors import PostError
 from oortriage.post.gh import GhTransport, logged_in
 from oortriage.post.http import HttpTransport, token_for
@@ -14,7 +15,8 @@ from oortriage.post.retry import Retrying
 from oortriage.post.target import host_of
 
 
-def connect(api: str, tell: Callable[[str], object]) -> Client:
+@contextmanager
+def connect(api: str, tell: Callable[[str], object]) -> Iterator[Client]:
     """Open a client for an API; nothing is sent yet.
 
     Args:
@@ -27,9 +29,13 @@ def connect(api: str, tell: Callable[[str], object]) -> Client:
     host = host_of(api)
     path = logged_in(host)
     if path is not None:
-        transport: Transport = GhTransport(path)
-    elif token := token_for(host, os.environ):
-        transport = HttpTransport(token)
-    else:
+        yield RestClient(Retrying(GhTransport(path), tell=tell), api)
+        return
+    token = token_for(host, os.environ)
+    if not token:
         raise PostError(f"no login for {host}: run `gh auth login`, or set GH_TOKEN to a token that may write issues")
-    return RestClient(Retrying(transport, tell=tell), api)
+    transport = HttpTransport(token)
+    try:
+        yield RestClient(Retrying(transport, tell=tell), api)
+    finally:
+        transport.close()
