@@ -24,6 +24,7 @@ class FormatName(str, Enum):
     json = "json"
     jsonl = "jsonl"
     markdown = "markdown"
+    html = "html"
     sarif = "sarif"
 
 

@@ -44,6 +44,7 @@ FORMATS = {
     "json": "oortriage.report.json",
     "jsonl": "oortriage.report.jsonl",
     "markdown": "oortriage.report.markdown",
+    "html": "oortriage.report.html",
     "sarif": "oortriage.report.sarif",
 }
 
