@@ -125,6 +125,12 @@ def complain(problem: object) -> None:
     print(f"oortriage: {visible(str(problem))}".replace("\n", "\\n"), file=sys.stderr)
 
 
+def ask(question: str) -> str:
+    """Ask on standard error, so that standard output stays data; the end of the input is an empty answer."""
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip()
+
+
 def style_for(color: Color, output: Path | None, *, many: bool = False) -> Style:
     """Choose width and colour: a terminal's own, else 80 columns and plain."""
     to_terminal = output is None and sys.stdout.isatty()

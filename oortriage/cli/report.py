@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oortriage.cli.output import Color, Sink, complain, say, style_for
+from oortriage.cli.output import Color, Sink, ask, complain, say, style_for
 from oortriage.cli.report_material import Wanted, gather
 from oortriage.cli.report_render import ReportFormat, rendered
 from oortriage.errors import UsageError
@@ -136,7 +136,7 @@ def _unredacted(value: str) -> bool:
             raise UsageError(
                 "--no-redact asks for a word, and nobody is there to type it; a script says --no-redact=publish"
             )
-        value = typer.prompt(QUESTION.rstrip(": "), default="", show_default=False, err=True)
+        value = ask(QUESTION)
     if not confirm_unredacted(value):
         raise UsageError("not confirmed: nothing was written. Leave --no-redact out for a redacted report")
     return True

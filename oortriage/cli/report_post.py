@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
-import typer
 
-from oortriage.cli.output import complain
+from oortriage.cli.output import ask, complain
 from oortriage.errors import UsageError
 from oortriage.post._interface import Client, Comment, Issue, Request
 from oortriage.post.body import Body, comment_body
@@ -147,7 +146,7 @@ class PostJob(msgspec.Struct, frozen=True):
         return put_issue(client, self.target, title, body.text, find).url
 
     def _ask(self, question: str) -> None:
-        if not self.yes and not typer.confirm(question, err=True):
+        if not self.yes and ask(f"{question} [y/N]: ").lower() not in ("y", "yes"):
             raise UsageError("nothing was posted")
 
 
