@@ -149,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._reply(now.status, {"message": now.message}, now.headers)
 
-    do_GET = do_POST = do_PATCH = _any
+    do_GET = do_POST = do_PATCH = _any  # noqa: N815
 
     def _plain(self, headers: dict[str, str]) -> bytes:
         return self.rfile.read(int(headers.get("content-length") or 0))
@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass
 
 

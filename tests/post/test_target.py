@@ -26,7 +26,7 @@ def test_no_issue(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "o", "o/", "/r", "o/r#1", "o/.", "o/r/s", "o/r\n"])
 def test_no_repository(text: str) -> None:
-    with pytest.raises(UsageError, match="write owner/repo$"):
+    with pytest.raises(UsageError, match=r"write owner/repo$"):
         read_repository(text)
 
 

@@ -218,7 +218,7 @@ def test_gh_comes_first_and_a_token_second(github: GitHub, monkeypatch: pytest.M
         assert client.whoami() == "me"
     assert github.seen[-1].headers["user-agent"].startswith("oortriage/")
     monkeypatch.delenv("GH_ENTERPRISE_TOKEN")
-    with pytest.raises(PostError, match="no login for 127.0.0.1"), connect(api, print):
+    with pytest.raises(PostError, match=r"no login for 127\.0\.0\.1"), connect(api, print):
         pass
 
 
