@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -106,7 +107,8 @@ def report(
         text, cut = rendered(format, document, material, replaced, style)
         for one in cut:
             complain(f"cut to fit into an issue: {one}")
-        Sink(output).put(text)
+        with contextlib.closing(Sink(output)) as sink:
+            sink.put(text)
     if post_job is not None:
         said = post_job.run(document, material.diagnosis, diagnosis.fingerprint, replaced, redacted=not open_text)
         say(said)

@@ -64,7 +64,7 @@ def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
         with monkeypatch.context() as patch:
             patch.chdir(tmp_path)
             patch.setattr("sys.argv", ["oortriage", *words])
-            patch.setattr("sys.stdin", io.StringIO())
+            patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
             for name, value in (env or {}).items():
                 patch.setenv(name, value)
             with pytest.raises(SystemExit) as ended:
