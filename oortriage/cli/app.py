@@ -16,6 +16,7 @@ from oortriage.cli import (
     experiment,
     explain,
     fit,
+    group,
     kernels,
     patch,
     report,
@@ -23,6 +24,7 @@ from oortriage.cli import (
     rules,
     run,
     schema,
+    serve,
 )
 from oortriage.cli.output import ReaderGoneError, complain, escape_unprintable
 from oortriage.cli.report import with_redact_value
@@ -63,12 +65,14 @@ app.command("analyze")(analyze.analyze)
 app.command("run", context_settings=run.SETTINGS)(run.run)
 app.command("reproduce")(reproduce.reproduce)
 app.command("experiment")(experiment.experiment)
+app.command("group")(group.group)
 app.command("report")(report.report)
 app.command("fit")(fit.fit)
 app.command("kernels")(kernels.kernels)
 app.command("device")(device.device)
 app.command("demo")(demo.demo)
 app.command("explain")(explain.explain)
+app.command("serve")(serve.serve)
 app.command("schema")(schema.schema)
 app.add_typer(rules.app, name="rules")
 app.add_typer(cases.app, name="cases")
