@@ -58,13 +58,13 @@ class Run:
         """Ask the child to end; :meth:`follow` sees to it."""
         self._stopped.set()
 
-    async def follow(self, ask: Ask, program: str = _PROGRAM) -> None:
+    async def follow(self, ask: Ask) -> None:
         """Start the child and keep up with it until it ends or is stopped; never raises but for cancellation."""
         try:
             child = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-c",
-                program,
+                _PROGRAM,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,

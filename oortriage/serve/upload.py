@@ -29,7 +29,7 @@ class TooLargeError(OortriageError):
 def shown_name(name: str) -> str:
     """Return the last part of what a browser calls a file, with nothing in it that acts; never empty."""
     last = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    cleaned = shorten(visible(last).strip(), _LONGEST_NAME)
+    cleaned = shorten(visible(last).replace("\n", " ").strip(), _LONGEST_NAME)
     return cleaned if cleaned.strip(". ") else "pasted.log"
 
 
