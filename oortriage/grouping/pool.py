@@ -6,6 +6,7 @@ The standard library's pools end with their first dead child and cannot stop a s
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import subprocess
 import sys
@@ -75,7 +76,7 @@ class _Child:
 
 
 def _send(pipe: IO[bytes], question: str) -> None:
-    pipe.write(msgspec.json.encode(question) + b"\n")
+    pipe.write(msgspec.json.encode(os.fsencode(question)) + b"\n")  # a name on disk may be any bytes
     pipe.flush()
 
 

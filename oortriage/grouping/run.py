@@ -10,7 +10,7 @@ from oortriage.api import Analyzer
 from oortriage.errors import InputError
 from oortriage.grouping.inputs import find_inputs
 from oortriage.grouping.pool import Pool
-from oortriage.grouping.worker import look
+from oortriage.grouping.worker import look, shown
 from oortriage.triage.groups import By, Grouping, Groups
 
 #: A log is read in well under a second; what takes so long stalls.
@@ -56,7 +56,7 @@ def group(
                 if answer.sighting:
                     grouping.add(answer.sighting)
                 else:
-                    grouping.fail(path, answer.failed)
+                    grouping.fail(shown(path), answer.failed)
                 if progress:
                     progress(done, len(files))
         finally:

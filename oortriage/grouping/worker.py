@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -31,10 +32,15 @@ def look(analyzer: Analyzer, path: str) -> Sighting:
         InputError: it cannot be read.
     """
     modified = None if path == "-" else _modified(path)
-    log = analyzer.read(path, name="<stdin>" if path == "-" else path)
+    log = analyzer.read(path, name="<stdin>" if path == "-" else shown(path))
     diagnosis = analyzer.judge(log)
     root = next((one.line for one in diagnosis.evidence if one.role == "root"), 0)
     return sighting(diagnosis, moment_of(log, root, modified))
+
+
+def shown(path: str) -> str:
+    """Write a path as text that JSON can hold: a name on disk may be any bytes."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _modified(path: str) -> float | None:
@@ -52,24 +58,28 @@ def main() -> None:
     try:
         analyzer = Analyzer(folders)
     except OortriageError as problem:
-        _answer(answers, Answer(fatal=str(problem)))
+        _answer(answers, msgspec.json.encode(Answer(fatal=str(problem))))
         return
-    _answer(answers, Answer(ready=True))
+    _answer(answers, msgspec.json.encode(Answer(ready=True)))
     for line in sys.stdin.buffer:
-        path = msgspec.json.decode(line, type=str)
+        path = os.fsdecode(msgspec.json.decode(line, type=bytes))
         try:
-            answer = Answer(sighting=look(analyzer, path))
+            text = msgspec.json.encode(Answer(sighting=look(analyzer, path)))
         except InputError as problem:
-            answer = Answer(failed=str(problem).removeprefix(f"{path}: "))
+            text = _failed(str(problem).removeprefix(f"{path}: "))
         except Exception as problem:  # noqa: BLE001 (one log must not end a run over many)
-            answer = Answer(failed=f"the reader failed on it: {type(problem).__name__}: {problem}"[:400])
-        _answer(answers, answer)
+            text = _failed(f"the reader failed on it: {type(problem).__name__}: {problem}"[:400])
+        _answer(answers, text)
         if analyzer.matcher.timed_out:  # what a slow expression did to one log must not change the next
             analyzer = Analyzer(folders)
 
 
-def _answer(answers: IO[bytes], answer: Answer) -> None:
-    answers.write(msgspec.json.encode(answer) + b"\n")
+def _failed(reason: str) -> bytes:
+    return msgspec.json.encode(Answer(failed=shown(reason)))
+
+
+def _answer(answers: IO[bytes], text: bytes) -> None:
+    answers.write(text + b"\n")
     answers.flush()
 
 
