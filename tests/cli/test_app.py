@@ -21,6 +21,7 @@ VERBS = (
     "run",
     "reproduce",
     "experiment",
+    "report",
     "fit",
     "kernels",
     "device",
