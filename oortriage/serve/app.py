@@ -212,6 +212,9 @@ class _Page:
             raise RefusalError(422, "There is no such kernel.")
         if len(asked.gpu) > 60:
             raise RefusalError(422, "That is no GPU.")
+        ending = [task for run, task in self._following.items() if run.state != "running"]
+        if ending:  # it has said its last word; its process needs a moment more
+            await asyncio.wait(ending)
         if self._following:
             raise RefusalError(409, "Another experiment is running; stop it, or wait for it.")
         run = result.run = Run()

@@ -128,7 +128,7 @@ def test_the_end_of_the_server_ends_the_child(page, key, child, tmp_path):
 
 
 @pytest.mark.parametrize("kernel", ["/etc/passwd:main", "evil.py:kernel", "capsule.json", "nothing"])
-def test_a_kernel_that_would_run_code_is_refused(page, key, kernel, tmp_path):
+def test_a_kernel_that_would_run_code_is_refused(page, key, kernel):
     assert start(page, key, kernel=kernel).status_code == 422
     assert page("GET", f"logs/{key}/experiment").json()["state"] == "none"
 

@@ -171,7 +171,7 @@ def test_a_ticket_opens_once(guard, page):
 
 
 def test_a_failure_inside_is_one_line_and_no_traceback(capsys):
-    async def broken(scope, receive, send):
+    async def broken(*_):
         raise RuntimeError("secret\nsecond \x1b[31m line")
 
     client = TestClient(Guard(broken, TOKEN), base_url="http://127.0.0.1:8765")

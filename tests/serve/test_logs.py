@@ -129,7 +129,7 @@ def test_hostile_contents_get_a_verdict(page, data):
     assert "<script" not in answer.text
 
 
-def test_a_lie_about_the_length_is_refused_before_anything_is_read(page, temporary):
+def test_a_lie_about_the_length_is_refused_before_anything_is_read(page):
     answer = page.add(b"x", **{"content-length": str(10 * 2**30)})
     assert answer.status_code == 413
     assert "--max-upload" in answer.json()["problem"]
