@@ -65,7 +65,7 @@ def test_drop_a_log_and_see_the_verdict(watch, address, crash):
         assert "Shared memory of one block" in page.inner_text("#verdict")
         assert "81,920" in frame.locator("body").inner_text()
         assert page.evaluate("document.activeElement.id") == "result-title"
-        assert "Done" in page.inner_text("#status")
+        assert "is read" in page.inner_text("#status")
         with page.expect_download() as got:
             page.click("#as-markdown")
         assert got.value.suggested_filename == "oortriage-report.md"

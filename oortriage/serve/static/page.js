@@ -72,7 +72,7 @@ async function addAll(named) {
   }
   busy = false;
   byId("choose").disabled = false;
-  say("status", last ? `Done: ${last.verdict}` : "");
+  say("status", last ? `${last.name} is read.` : "");
   complain("problem", problems.join(" "));
   if (last) {
     show(last);
