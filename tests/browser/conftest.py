@@ -111,7 +111,7 @@ def axe(axe_source: str) -> Callable[[Any], list[str]]:
 
 
 @pytest.fixture
-def shot(request: pytest.FixtureRequest) -> Callable[[Any, str], None]:
+def shot() -> Callable[[Any, str], None]:
     """Keep a picture of a whole page in the folder that ``BROWSER_SHOTS`` names; without it, do nothing."""
 
     def take(page: Any, name: str) -> None:
