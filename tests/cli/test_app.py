@@ -22,6 +22,8 @@ VERBS = (
     "reproduce",
     "experiment",
     "report",
+    "group",
+    "serve",
     "fit",
     "kernels",
     "device",
