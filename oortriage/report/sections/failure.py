@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from oortriage.evidence.values import format_bytes
-from oortriage.report.document import Block, Code, Items, Paragraph, Table
+from oortriage.report._interface import Style
+from oortriage.report.document import Block, Code, Figure, Items, Paragraph, Table
+from oortriage.report.draw.limit_bar import Against, limit_bar_svg, limit_bar_text
 from oortriage.report.escape import shorten
 from oortriage.report.material import Material
 from oortriage.report.words import RESOURCE_WORDS, number_line, number_rows, other_line, proof, verdict, when_line
@@ -81,7 +83,26 @@ def figure_blocks(material: Material) -> list[Block]:
     if not rows:
         nothing = diagnosis.resource in ("none", "undetermined")
         return [] if nothing else [Paragraph("The log prints no figures for this failure.")]
-    return [Table(["figure", "exact", "rounded"], [*rows, *_excess(diagnosis)], numeric=[1, 2])]
+    return [*_bars(diagnosis), Table(["figure", "exact", "rounded"], [*rows, *_excess(diagnosis)], numeric=[1, 2])]
+
+
+def _bars(diagnosis: Diagnosis) -> list[Block]:
+    """Draw what was wanted beside what there was, where the log names both."""
+    numbers = diagnosis.numbers
+    for wanted, had in _PAIRS:
+        if numbers.get(wanted, -1) >= 0 and numbers.get(had, -1) >= 0:
+            against = Against(numbers[wanted], numbers[had], _short(wanted), _short(had), _unit(wanted))
+            drawn = limit_bar_text(against, Style(width=80))
+            return [Figure(limit_bar_svg(against), f"{against.sentence()}.", drawn)]
+    return []
+
+
+def _short(name: str) -> str:
+    return name.removesuffix("_bytes").removesuffix("_threads").removesuffix("_columns").replace("_", " ")
+
+
+def _unit(name: str) -> str:
+    return "B" if name.endswith("_bytes") else name.rpartition("_")[2].removesuffix("len") or "tokens"
 
 
 def _excess(diagnosis: Diagnosis) -> list[list[str]]:
