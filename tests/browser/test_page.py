@@ -40,9 +40,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory, analyzer: Analyzer, fixtures
     return {name: folder / f"{name}.html" for name in texts}
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["report", "hostile", "many"])
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"),
+    [("report", width, scheme) for width in WIDTHS for scheme in SCHEMES]
+    + [(name, *one) for name in ("hostile", "many") for one in ((400, "dark"), (1280, "light"))],
+)
 def test_the_page_is_quiet_fits_and_is_accessible(
     name: str,
     width: int,
