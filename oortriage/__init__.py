@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from oortriage.version import __version__
+
 __all__ = ["Analyzer", "Diagnosis", "__version__", "analyze"]
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from oortriage.config import find_config
 from oortriage.evidence.loader import all_rules, users_rules
 from oortriage.evidence.matcher import Matcher
 from oortriage.evidence.rule import Rule
-from oortriage.intake.log import build_log
+from oortriage.intake.log import Log, build_log
 from oortriage.intake.source import Notes, as_utf8, find_logs, read_chunks
 from oortriage.intake.split import split
 from oortriage.intake.window import WHOLE, Anchors, Gate, keep
@@ -51,25 +51,35 @@ class Analyzer:
         Raises:
             InputError: the file cannot be read.
         """
+        return self.judge(self.read(path, name=name, whole=whole))
+
+    def read(self, path: str | Path, *, name: str = "", whole: int = WHOLE) -> Log:
+        """Read one file into lines and streams, as :meth:`file` does, and give no verdict on it.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
         notes = Notes()
         return self._chunks(name or str(path), read_chunks(path, notes), notes, whole)
 
-    def text(self, text: str | bytes, *, name: str = "<text>", whole: int = WHOLE) -> Diagnosis:
-        """Analyze a log that is in memory already."""
-        notes = Notes()
-        data = text.encode("utf-8", "replace") if isinstance(text, str) else text
-        return self._chunks(name, as_utf8(iter([data]), notes), notes, whole)
-
-    def _chunks(self, name: str, chunks: Iterator[bytes], notes: Notes, whole: int) -> Diagnosis:
-        stretches = keep(chunks, self._gate, whole=whole)
-        pieces = (piece for stretch in stretches for piece in split(stretch, self._gate))
-        complete = len(stretches) <= 1
-        log = build_log(name, pieces, complete=complete, notes=notes.notes)
+    def judge(self, log: Log) -> Diagnosis:
+        """Give the verdict on a log that was read."""
         diagnosis = diagnose(log, self.matcher)
         if self.matcher.timed_out:
             slow = ", ".join(sorted(self.matcher.timed_out))
             diagnosis.notes.append(f"the expression of rule {slow} took too long and was not used further")
         return diagnosis
+
+    def text(self, text: str | bytes, *, name: str = "<text>", whole: int = WHOLE) -> Diagnosis:
+        """Analyze a log that is in memory already."""
+        notes = Notes()
+        data = text.encode("utf-8", "replace") if isinstance(text, str) else text
+        return self.judge(self._chunks(name, as_utf8(iter([data]), notes), notes, whole))
+
+    def _chunks(self, name: str, chunks: Iterator[bytes], notes: Notes, whole: int) -> Log:
+        stretches = keep(chunks, self._gate, whole=whole)
+        pieces = (piece for stretch in stretches for piece in split(stretch, self._gate))
+        return build_log(name, pieces, complete=len(stretches) <= 1, notes=notes.notes)
 
 
 @lru_cache(maxsize=1)

@@ -8,6 +8,8 @@ import pytest
 
 from oortriage.api import Analyzer, default_analyzer
 
+pytest_plugins = ["pytester"]
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

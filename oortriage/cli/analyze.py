@@ -65,6 +65,8 @@ def analyze(
                 complain(problem)
 
     many = len(logs) > 1 or paths != logs  # a folder is replaced by its logs, be it only one
-    done = write(diagnoses(), format.value, style_for(color, output, many=many), output)
+    style = style_for(color, output, many=many)
+    style.rule_folders, style.failed = [*config.rule_folders, *(rules or [])], failed
+    done = write(diagnoses(), format.value, style, output)
     code = exit_code(done, failed_inputs=len(failed), exit_zero=exit_zero or config.exit_zero)
     raise typer.Exit(code)

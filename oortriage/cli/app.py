@@ -16,14 +16,18 @@ from oortriage.cli import (
     experiment,
     explain,
     fit,
+    group,
     kernels,
     patch,
+    report,
     reproduce,
     rules,
     run,
     schema,
+    serve,
 )
 from oortriage.cli.output import ReaderGoneError, complain, escape_unprintable
+from oortriage.cli.report import with_redact_value
 from oortriage.cli.selectors import with_live_value
 from oortriage.errors import OortriageError
 
@@ -61,11 +65,14 @@ app.command("analyze")(analyze.analyze)
 app.command("run", context_settings=run.SETTINGS)(run.run)
 app.command("reproduce")(reproduce.reproduce)
 app.command("experiment")(experiment.experiment)
+app.command("group")(group.group)
+app.command("report")(report.report)
 app.command("fit")(fit.fit)
 app.command("kernels")(kernels.kernels)
 app.command("device")(device.device)
 app.command("demo")(demo.demo)
 app.command("explain")(explain.explain)
+app.command("serve")(serve.serve)
 app.command("schema")(schema.schema)
 app.add_typer(rules.app, name="rules")
 app.add_typer(cases.app, name="cases")
@@ -76,7 +83,7 @@ def main() -> None:
     """Run the command; errors print one line to stderr and end with their own exit code."""
     escape_unprintable()
     try:
-        app(with_live_value(sys.argv[1:]))
+        app(with_redact_value(with_live_value(sys.argv[1:])))
     except OortriageError as problem:
         complain(problem)
         sys.exit(problem.exit_code)

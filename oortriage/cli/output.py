@@ -24,6 +24,8 @@ class FormatName(str, Enum):
     json = "json"
     jsonl = "jsonl"
     markdown = "markdown"
+    html = "html"
+    sarif = "sarif"
 
 
 class ReplayFormat(str, Enum):
@@ -121,6 +123,12 @@ def say(text: str, end: str = "\n") -> None:
 def complain(problem: object) -> None:
     """Print an error to stderr as one line, in which no file name can act on the terminal."""
     print(f"oortriage: {visible(str(problem))}".replace("\n", "\\n"), file=sys.stderr)
+
+
+def ask(question: str) -> str:
+    """Ask on standard error, so that standard output stays data; the end of the input is an empty answer."""
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip()
 
 
 def style_for(color: Color, output: Path | None, *, many: bool = False) -> Style:

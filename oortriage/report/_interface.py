@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Protocol
 
 from oortriage.errors import UsageError
@@ -31,6 +32,10 @@ class Style:
         self.width = width
         self.color = color
         self.many = many
+        #: Folders of the user's own rules, for a format that describes rules.
+        self.rule_folders: Sequence[Path] = ()
+        #: Messages about inputs that could not be read; the list may grow until the report ends.
+        self.failed: list[str] = []
 
 
 #: Format names and the modules that hold them.
@@ -39,6 +44,8 @@ FORMATS = {
     "json": "oortriage.report.json",
     "jsonl": "oortriage.report.jsonl",
     "markdown": "oortriage.report.markdown",
+    "html": "oortriage.report.html",
+    "sarif": "oortriage.report.sarif",
 }
 
 

@@ -54,10 +54,14 @@ class Code(msgspec.Struct, frozen=True, tag="code"):
 
 
 class Figure(msgspec.Struct, frozen=True, tag="figure"):
-    """A drawing as SVG; ``alt`` says in words what it shows, for readers and for formats without pictures."""
+    """A drawing as SVG; ``alt`` says in words what it shows; ``text`` is the same drawing in characters.
+
+    Formats that show pictures need no ``text``; it is for those without.
+    """
 
     svg: str
     alt: str
+    text: str = ""
 
 
 Block = Union[Paragraph, Items, Table, Code, Figure]  # noqa: UP007 (msgspec on Python 3.10 reads this form)

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import re
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~@&])")
+#: Controls, directions, what has no width, tags (letters that nobody sees), and halves of pairs, which no file holds.
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~@&$])")
+#: What GitHub makes links, names or pictures of in the text that Markdown leaves. A break goes where it is broken:
+#: @name, #1, GH-1, numbers of advisories, ://, www., :emoji:; and after six digits of what may be a commit.
+_LINKED = re.compile(
+    r"[@#]|(?:\b|(?<=_))(?:gh|ghsa|cve)-(?=\w)|:(?=//)|www(?=\.)"
+    r"|:(?=(?:100|1234|[\w+-]{0,40}[a-z_+-][\w+-]{0,40}):)|[0-9a-f]{6}(?=[0-9a-f])",
+    re.IGNORECASE,
+)
+_BREAK = "\u200b"
+#: What makes a list, a rule or a heading at the beginning of a line.
+_STARTS = re.compile(r"([-+=]|\d+(?=[.)]))")
 
 
 def visible(text: str) -> str:
@@ -15,7 +29,7 @@ def visible(text: str) -> str:
 
 def _escaped(character: str) -> str:
     code = ord(character)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def shorten(text: str, limit: int, keep: int = 0) -> str:
@@ -30,19 +44,30 @@ def shorten(text: str, limit: int, keep: int = 0) -> str:
 def markdown(text: str) -> str:
     """Escape everything Markdown or a mention could act on, in running text.
 
-    GitHub looks for ``@name`` in the text that Markdown leaves, where a backslash is gone already;
-    a space without width behind the @ stays.
+    GitHub looks for ``@name``, ``#1``, addresses and commits in the text that Markdown leaves, where a backslash
+    is gone already; a space without width in them stays.
     """
-    escaped = _MARKDOWN.sub(r"\\\1", visible(text)).replace("\n", " ")
-    return escaped.replace("@", "@\u200b")
+    broken = _LINKED.sub(lambda found: found.group() + _BREAK, visible(text))
+    return _MARKDOWN.sub(r"\\\1", broken).replace("\n", " ")
 
 
-def code_block(text: str) -> str:
-    """Fence a text with more backticks than it holds."""
+def paragraph(text: str) -> str:
+    """Escape running text that begins a line: it is no list, rule, heading or indented code."""
+    escaped = markdown(text).strip()
+    found = _STARTS.match(escaped)
+    if not found:
+        return escaped
+    if found.group().isdigit():
+        return f"{found.group()}\\{escaped[found.end() :]}"
+    return f"\\{escaped}"
+
+
+def code_block(text: str, language: str = "text") -> str:
+    """Fence a text with more backticks than it holds; ``language`` is a word of ours, not of a log."""
     body = "\n".join(visible(line) for line in text.splitlines())
     longest = max((len(run) for run in re.findall(r"`+", body)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{body}\n{fence}"
+    return f"{fence}{language}\n{body}\n{fence}"
 
 
 def code_span(text: str) -> str:

@@ -39,10 +39,10 @@ class Format:
             ("figures", number_line(diagnosis)),
             ("seen", fact_line(diagnosis)),
             ("confidence", f"{diagnosis.confidence:.2f}"),
-            ("fingerprint", diagnosis.fingerprint),
         ]
         lines += ["| | |", "|---|---|"]
         lines += [f"| {label} | {markdown(text)} |" for label, text in rows if text]
+        lines.append(f"| fingerprint | {code_span(diagnosis.fingerprint)} |")  # to be copied: no break in it
         for title, bill in (("Bill", diagnosis.bill), ("Compiled bill", diagnosis.compiled_bill)):
             if bill:
                 lines += ["", f"**{title}.** {markdown(bill.note)}", "", "| buffer | bytes |", "|---|---:|"]

@@ -19,7 +19,8 @@ from oortriage.fix.verify import Verification
 from oortriage.report.escape import visible
 
 _WIDTH = 100
-_HEADS = ("GPU", "type", "head", "window", "phase", "before", "after", "limit", "")
+LAYER_WORDS = {"passed": "passed", "failed": "FAILED", "not_run": "not run"}
+IMPACT_HEADS = ("GPU", "type", "head", "window", "phase", "before", "after", "limit", "")
 _STATES = {
     "not_applied": "Not patched",
     "applied": "Patched",
@@ -87,18 +88,22 @@ def plan_text(result: Plan) -> str:
 
 def verification_text(result: Verification) -> str:
     """Show the layers: passed, failed, or not run and what that needs."""
-    by = " by plugin" if result.by == "plugin" else ""
-    head = f"{'Verified' if result.verified else 'Not verified'}: {result.rule}{by} in {result.vllm}"
-    words = {"passed": "passed ", "failed": "FAILED ", "not_run": "not run"}
-    layers = [f"{one.name:<7} {words[one.status]}  {one.detail}" for one in result.layers]
+    layers = [f"{one.name:<7} {LAYER_WORDS[one.status]:<7}  {one.detail}" for one in result.layers]
     unrun = [one.name for one in result.layers if one.status == "not_run"]
     told = [f"not run, and so not verified: {', '.join(unrun)}"] if unrun else []
-    page = _page([head, *layers, *told, *result.notes])
-    return "\n".join([page, *_engines(result.engine), *_table(result.impact)])
+    page = _page([verification_head(result), *layers, *told, *result.notes])
+    engines = [_page(engine_lines(result.engine))] if result.engine else []
+    return "\n".join([page, *engines, *_table(result.impact)])
 
 
-def _engines(runs: Sequence[EngineRun]) -> list[str]:
-    """Show the engine's runs, one a line."""
+def verification_head(result: Verification) -> str:
+    """Say what was verified, and whether it was."""
+    by = " by plugin" if result.by == "plugin" else ""
+    return f"{'Verified' if result.verified else 'Not verified'}: {result.rule}{by} in {result.vllm}"
+
+
+def engine_lines(runs: Sequence[EngineRun]) -> list[str]:
+    """Tell the engine's runs, one a line, under a line that says what stands in them."""
     if not runs:
         return []
     lines = ["Engine runs (form, processes, how it ended, who reported the policy, seconds)"]
@@ -107,7 +112,7 @@ def _engines(runs: Sequence[EngineRun]) -> list[str]:
         seconds = ", ".join(f"{stage} {one:.0f}" for stage, one in run.seconds.items())
         lines.append(f"{run.form}, {run.processes}: {ended(run)}; {told}; {seconds}")
         lines += [f"the plugin warned: {one}" for one in run.warnings]
-    return [_page(lines)]
+    return lines
 
 
 def export_text(result: Export) -> str:
@@ -119,13 +124,14 @@ def export_text(result: Export) -> str:
 def _table(rows: Sequence[Impact]) -> list[str]:
     if not rows:
         return []
-    table = [_HEADS, *(_row(row) for row in rows)]
-    widths = [max(len(line[column]) for line in table) for column in range(len(_HEADS))]
+    table = [IMPACT_HEADS, *(impact_row(row) for row in rows)]
+    widths = [max(len(line[column]) for line in table) for column in range(len(IMPACT_HEADS))]
     drawn = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in table]
     return [visible("\n".join(drawn)).replace("\\n", "\n") + "\n"]
 
 
-def _row(row: Impact) -> tuple[str, ...]:
+def impact_row(row: Impact) -> tuple[str, ...]:
+    """Write a row of the impact table, under :data:`IMPACT_HEADS`; sizes in bytes."""
     before, after = (f"{one:,}" if one is not None else "-" for one in (row.before_bytes, row.after_bytes))
     over = row.after_bytes is not None and row.after_bytes > row.limit_bytes
     last = ", ".join([*([row.change] if row.change else []), *(["does not fit"] if over else [])])

@@ -40,22 +40,23 @@ def reproduction_report(result: Reproduction, name: str, style: Style) -> str:
     if name == "json":
         return _json(result)
     if name == "markdown":
-        body = _reproduction_lines(result)
+        body = reproduction_lines(result)
         figure = memory_map_text(result.ledger, result.limit_bytes, _PLAIN) if result.buffers else ""
         return _markdown(body, figure)
-    lines = _visible(_reproduction_lines(result))
+    lines = _visible(reproduction_lines(result))
     figure = memory_map_text(result.ledger, result.limit_bytes, style) if result.buffers else ""
     return _page(lines[:3], figure, lines[3:], style.width)
 
 
-def _reproduction_lines(result: Reproduction) -> list[str]:
+def reproduction_lines(result: Reproduction) -> list[str]:
+    """Tell a reproduction: the verdict, what was compiled, the settings, and then all that is left to say."""
     where = (
         f"{result.function or result.kernel} on {result.gpu} ({result.target}), Triton {result.triton}, {result.source}"
     )
     return [
         f"{_VERDICTS[result.verdict]}: {_figure_words(result)}",
         where,
-        f"settings: {_settings(result.settings) or 'none'}",
+        f"settings: {settings_words(result.settings) or 'none'}",
         *_extra_lines(result),
     ]
 
@@ -71,7 +72,7 @@ def _figure_words(result: Reproduction) -> str:
         nearest = f"; nearest of what was tried: {near:,}" if near != result.required_bytes else ""
         return f"{asked} {result.printed_bytes:,} bytes, these settings need {figure}{nearest}"
     if result.verdict == "reproduced_with_other_settings":
-        return f"{figure}, with {_settings(result.changed)}"
+        return f"{figure}, with {settings_words(result.changed)}"
     return figure
 
 
@@ -94,7 +95,7 @@ def _extra_lines(result: Reproduction) -> list[str]:
     if len(result.exact_settings) > 1:
         shown = [_differing(result.exact_settings, one) for one in result.exact_settings[:_SHOWN]]
         lines.append(f"{len(result.exact_settings)} settings tried give exactly this figure: {'; '.join(shown)}")
-    lines += [f"nearest: {one.required_bytes:,} bytes with {_settings(one.settings)}" for one in result.nearest]
+    lines += [f"nearest: {one.required_bytes:,} bytes with {settings_words(one.settings)}" for one in result.nearest]
     if result.printed_from == "log" and result.limit_from != "log":
         lines.append(f"limit: {result.limit_bytes:,} bytes, from {_LIMITS.get(result.limit_from, result.limit_from)}")
     lines += [f"{name}: from {where}" for name, where in result.origin.items() if not where.startswith("--")]
@@ -109,7 +110,7 @@ def _extra_lines(result: Reproduction) -> list[str]:
 def _differing(all_of_them: Sequence[Match], one: Match) -> str:
     """Name the settings in which the matches differ."""
     differ = [name for name in one.settings if len({repr(other.settings.get(name)) for other in all_of_them}) > 1]
-    return _settings({name: one.settings[name] for name in differ}) or "the same settings"
+    return settings_words({name: one.settings[name] for name in differ}) or "the same settings"
 
 
 def experiment_report(result: Experiment, name: str, style: Style) -> str:
@@ -118,7 +119,7 @@ def experiment_report(result: Experiment, name: str, style: Style) -> str:
         return _json(result)
     if name == "csv":
         return _csv(result)
-    body = _experiment_lines(result)
+    body = experiment_lines(result)
     if name == "markdown":
         return _markdown(body, heat_map_text(grid_cells(result), result.limit_bytes, _PLAIN))
     lines = _visible(body)
@@ -126,12 +127,13 @@ def experiment_report(result: Experiment, name: str, style: Style) -> str:
     return _page(lines[:2], figure, lines[2:], style.width)
 
 
-def _experiment_lines(result: Experiment) -> list[str]:
+def experiment_lines(result: Experiment) -> list[str]:
+    """Tell an experiment: its sentence, what was compiled, the baseline, and then all that is left to say."""
     best = result.recommendation
     lines = [
         result.sentence,
         f"{result.kernel} on {result.gpu} ({result.target}), Triton {result.triton}, {result.source}",
-        f"baseline: {_settings(result.baseline)}"
+        f"baseline: {settings_words(result.baseline)}"
         + (f", {result.baseline_bytes:,} bytes" if result.baseline_bytes is not None else ""),
         "effects, in bytes: "
         + ", ".join(f"{name} {'?' if size is None else f'{size:,}'}" for name, size in result.effects.items()),
@@ -317,7 +319,8 @@ def _page(head: list[str], figure: str, tail: list[str], width: int) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _settings(settings: dict[str, Any]) -> str:
+def settings_words(settings: dict[str, Any]) -> str:
+    """Write settings as ``name=value``."""
     return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 

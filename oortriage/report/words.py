@@ -54,18 +54,21 @@ def fact_line(diagnosis: Diagnosis) -> str:
 
 
 def number_line(diagnosis: Diagnosis) -> str:
-    """Tell the failure's figures in one line, exact and with their names."""
-    parts = []
+    """Tell the failure's figures in one line, with their names; sizes of a MiB and more are rounded."""
+    return ", ".join(f"{label} {rounded or exact}" for label, exact, rounded in number_rows(diagnosis))
+
+
+def number_rows(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
+    """Tell the failure's figures: name, exact figure, and the rounded one of sizes of a MiB and more, else nothing."""
+    rows = []
     for name, value in diagnosis.numbers.items():
         label = name.removesuffix("_bytes").replace("_", " ")
         if name.endswith("_bytes"):
-            exact = f"{int(value):,} B"
-            rounded = format_bytes(int(value))
-            parts.append(f"{label} {exact}" if abs(value) < 2**20 else f"{label} {rounded}")
+            rows.append((label, f"{int(value):,} B", format_bytes(int(value)) if abs(value) >= 2**20 else ""))
         else:
             style = "g" if isinstance(value, float) else "d" if name in _NOT_COUNTED else ",d"
-            parts.append(f"{label} {value:{style}}")
-    return ", ".join(parts)
+            rows.append((label, f"{value:{style}}", ""))
+    return rows
 
 
 def verdict(diagnosis: Diagnosis) -> str:

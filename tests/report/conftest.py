@@ -22,6 +22,12 @@ CHOSEN = {
     "none": "triton/zimage-52-sage-fallback-recovered",
     "undetermined": "clean/vllm-only-wrapper-lines",
 }
+#: More of them, for whole reports.
+REPORTED = {
+    "host_memory": "host/k8s-28923-oomkilled",
+    "device_context": "context/init-802-fabric-manager",
+    "compile_time": "compilers/vllm-45871-hipcc-lds",
+}
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +39,9 @@ def every(analyzer: Analyzer, fixtures: Path) -> list[Diagnosis]:
 def chosen(analyzer: Analyzer, fixtures: Path) -> dict[str, Diagnosis]:
     cases = {name: load_case(fixtures / folder / "case.toml") for name, folder in CHOSEN.items()}
     return {name: analyzer.file(case.path, name=case.log) for name, case in cases.items()}
+
+
+@pytest.fixture(scope="session")
+def reported(chosen: dict[str, Diagnosis], analyzer: Analyzer, fixtures: Path) -> dict[str, Diagnosis]:
+    cases = {name: load_case(fixtures / folder / "case.toml") for name, folder in REPORTED.items()}
+    return chosen | {name: analyzer.file(case.path, name=case.log) for name, case in cases.items()}

@@ -166,7 +166,7 @@ def test_a_bill_is_a_table_with_its_sum() -> None:
 def test_every_change_is_listed_to_be_copied() -> None:
     changes = [Prescription(f"--flag-{number} `x`", "effect", "cost", "safe", "look") for number in range(1, 6)]
     page = rendered("markdown", made(prescriptions=changes))
-    spans = [token.content for token in flat(page) if token.type == "code_inline"]
+    spans = [one.content for one in flat(page) if one.type == "code_inline" and not one.content.startswith("v1-")]
     assert spans == [f"--flag-{number} `x`" for number in range(1, 6)]
     assert [token.type for token in flat(page)].count("list_item_open") == 5
 

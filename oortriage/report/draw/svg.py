@@ -37,7 +37,7 @@ _CSS = f"""
 .oor-draw text.oor-over{{fill:#a32c00;font-weight:bold}}
 .oor-draw text.oor-on-light{{fill:#000000}}
 .oor-draw text.oor-on-dark{{fill:#ffffff}}
-@media (prefers-color-scheme:dark){{
+@media screen and (prefers-color-scheme:dark){{
 .oor-draw{{color:#e6edf3}}
 .oor-draw .oor-ground{{fill:#0f1419}}
 .oor-draw .oor-limit{{stroke:#ff8f5a}}
