@@ -39,7 +39,7 @@ def demo(
     from oortriage.api import default_analyzer
 
     if show_log:
-        say(demo_log().read_text(encoding="utf-8"), end="")
+        say(demo_log().read_bytes().decode(), end="")  # carriage returns as they are: lines are counted by them
         return
     if output is not None and (quick or format is not FormatName.text):
         raise UsageError("--output goes with the whole story, in text")

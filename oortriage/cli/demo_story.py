@@ -158,7 +158,7 @@ def _report(
         )
     )
     document = compose(material, redactor.replaced)
-    written = {"report.md": issue_markdown(document).text, LOG: log.read_text(encoding="utf-8")}
+    written = {"report.md": issue_markdown(document).text, LOG: log.read_bytes().decode()}
     for name, text in written.items():
         sink = Sink(output / name)
         sink.put(text)

@@ -23,6 +23,7 @@ VERBS = (
     "experiment",
     "report",
     "fit",
+    "group",
     "kernels",
     "device",
     "demo",

@@ -37,7 +37,7 @@ def test_the_verdict_alone_fits_on_one_screen(run: Run) -> None:
 
 def test_the_demo_can_show_its_log(run: Run) -> None:
     done = run("demo", "--log")
-    assert (done.returncode, done.stdout) == (0, T4.read_text(encoding="utf-8"))
+    assert (done.returncode, done.stdout) == (0, T4.read_bytes().decode())
 
 
 def test_the_whole_story_with_a_compiler(run: Run, tmp_path: Path) -> None:
