@@ -23,7 +23,6 @@ VERBS = (
     "experiment",
     "report",
     "fit",
-    "group",
     "kernels",
     "device",
     "demo",
