@@ -18,6 +18,7 @@ class Kind(str, Enum):
     reproduce = "reproduce"
     experiment = "experiment"
     fit = "fit"
+    group = "group"
 
 
 def schema(
@@ -25,6 +26,11 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a verb's output: of one diagnosis when none is named."""
     from oortriage.report import json as diagnosis
+    from oortriage.report.groups import groups_schema
     from oortriage.report.replay import replay_schema
 
-    say(json.dumps(diagnosis.schema() if of is Kind.analyze else replay_schema(of.value), indent=2))
+    if of is Kind.group:
+        table = groups_schema()
+    else:
+        table = diagnosis.schema() if of is Kind.analyze else replay_schema(of.value)
+    say(json.dumps(table, indent=2))

@@ -122,6 +122,7 @@ def experiment(
     factors: dict[str, list[Any]],
     *,
     registers: bool = False,
+    spills: bool = True,
     progress: Progress | None = None,
     cell_seconds: float = CELL_SECONDS,
     use_cache: bool = True,
@@ -129,7 +130,8 @@ def experiment(
     """Compile the grid and say what moves the bytes.
 
     A factor is a parameter of the recipe (``head_size``), else a constant of the kernel or a launch
-    option (``TILE_SIZE``, ``num_warps``).
+    option (``TILE_SIZE``, ``num_warps``). Without ``spills`` the registers of what is recommended are not looked
+    at, which costs seconds a setting.
 
     Raises:
         UsageError: no factors, one that the kernel does not have, a level it cannot have, or too many cells.
@@ -158,7 +160,7 @@ def experiment(
     base_kernel = base_outcome.largest
     base_bytes = base_kernel.required_bytes if base_kernel else None
     effects = {name: value.effect(name) for name in names}
-    best, cells = _recommend(chosen, baseline, base_bytes, cells, what, run)
+    best, cells = _recommend(chosen, baseline, base_bytes, cells, what, run if spills else None)
     untold = [
         f"the effect of {name} cannot be told: fewer than two of its levels compile"
         for name in names
@@ -297,11 +299,12 @@ def _recommend(
     base_bytes: int | None,
     cells: list[GridCell],
     what: Compilation,
-    run: Callable[..., list[Outcome]],
+    run: Callable[..., list[Outcome]] | None,
 ) -> tuple[Recommendation | None, list[GridCell]]:
     """Choose among the settings that fit: fewest spilled bytes, then the smallest change.
 
-    Registers of the nearest candidates are always looked at: a setting that fits and spills is no cure.
+    Registers of the nearest candidates are looked at unless there is no ``run`` for it: a setting that fits and
+    spills is no cure.
     """
     if base_bytes is None or base_bytes <= chosen.card.limit_bytes:
         return None, cells
@@ -311,7 +314,7 @@ def _recommend(
     nearest: list[GridCell] = []
     while len(nearest) < min(len(fitting), _MOST_CANDIDATES) and not any(_spills(cell) == 0 for cell in nearest):
         some = fitting[len(nearest) : len(nearest) + _CANDIDATES]
-        if any(cell.registers is None for cell in some):
+        if run and any(cell.registers is None for cell in some):
             looked = run([cell.settings for cell in some], msgspec.structs.replace(what, registers=True))
             some = [
                 msgspec.structs.replace(cell, registers=outcome.largest.registers) if outcome.largest else cell
