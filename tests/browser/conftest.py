@@ -86,7 +86,7 @@ def axe_source(tmp_path_factory: pytest.TempPathFactory) -> str:
         pytest.skip("no axe-core: neither AXE_CORE_JS nor npm")
     folder = tmp_path_factory.mktemp("axe")
     try:
-        subprocess.run([npm, "pack", "axe-core@4"], cwd=folder, check=True, capture_output=True, timeout=30)
+        subprocess.run([npm, "pack", "axe-core@4"], cwd=folder, check=True, capture_output=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as problem:
         pytest.skip(f"no axe-core: {problem}")
     with tarfile.open(next(folder.glob("axe-core-*.tgz"))) as packed:
