@@ -12,7 +12,7 @@ Provenance = Literal["given", "measured", "derived", "estimated"]
 
 
 class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A number. ``unit``: bytes, tokens, blocks, requests, share, layers; ``how``: the arithmetic or the source, in words.
+    """A number. ``unit``: bytes, tokens, blocks, requests, share, layers; ``how``: the arithmetic or the source.
 
     ``low`` and ``high`` bound an estimate, in the same unit.
     """

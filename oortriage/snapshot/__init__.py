@@ -1,0 +1,1 @@
+"""PyTorch memory snapshots: read without unpickling objects, and what they say of fragmentation and owners."""
