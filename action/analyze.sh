@@ -22,12 +22,12 @@ done < "$LIST"
 cd -- "$FOLDER"
 analyze() {
   local code=0
-  "$BIN/oortriage" analyze --format "$1" --output "$2" -- "${logs[@]}" 2> "$out/problems.txt" || code=$?
+  "$BIN/oortriage" analyze "${@:3}" --format "$1" --output "$2" -- "${logs[@]}" 2> "$out/problems.txt" || code=$?
   return "$code"
 }
 
 code=0
-analyze jsonl "$out/diagnoses.jsonl" || code=$?
+analyze jsonl "$out/as-read.jsonl" || code=$? # with the names of the logs as they are; stays here
 case "$code" in
   0 | 1 | 3) ;;
   *)
@@ -36,10 +36,12 @@ case "$code" in
     exit 2
     ;;
 esac
-analyze sarif "$out/oortriage.sarif" || true
-analyze "$FORMAT" "$out/report.$ending" || true
+# What others can read is redacted.
+analyze jsonl "$out/diagnoses.jsonl" --redact || true
+analyze sarif "$out/oortriage.sarif" --redact || true
+analyze "$FORMAT" "$out/report.$ending" --redact || true
 if [ "$SUMMARY" = true ]; then
-  analyze markdown "$out/summary.md" || true
+  analyze markdown "$out/summary.md" --redact || true
 fi
 
 "$BIN/python" "$SOURCE/action/outputs.py" "$out" "$out/report.$ending" "$code"

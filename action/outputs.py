@@ -46,7 +46,7 @@ def cut_lines(text: str, limit: int) -> str:
 
 def main(folder: Path, report: str, code: str) -> None:
     """Write outputs and summary."""
-    lines = (folder / "diagnoses.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (folder / "as-read.jsonl").read_text(encoding="utf-8").splitlines()
     worst = worst_of([json.loads(line) for line in lines])
     chosen = folder / "worst.txt"
     chosen.write_text(worst["file"], encoding="utf-8", errors="surrogateescape")

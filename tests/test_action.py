@@ -272,6 +272,18 @@ def test_a_log_of_the_workspace(runner: Runner) -> None:
     assert runner.said == ""
 
 
+def test_what_others_can_read_is_redacted(runner: Runner) -> None:
+    secret = "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZ12345678"
+    line = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.77"
+    (runner.workspace / "a.log").write_text(f"{line} GiB of which 1.00 GiB is free. HF_TOKEN={secret}\n")
+    outputs = runner.through(logs="a.log")
+    assert outputs["code"].startswith("DM")
+    for path in (outputs["report"], outputs["sarif"], outputs["diagnoses"], runner.summary):
+        text = Path(path).read_text()
+        assert "token-1" in text
+        assert secret not in text
+
+
 def test_the_worst_of_several_logs_is_told_about_and_a_report_s_format_chosen(runner: Runner) -> None:
     for name, path in (("1.log", CLEAN), ("2.log", MASKED), ("3.log", T4)):
         shutil.copyfile(path, runner.workspace / name)

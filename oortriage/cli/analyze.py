@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from oortriage.cli.output import Color, FormatName, complain, exit_code, style_for, write
 from oortriage.errors import InputError, UsageError
 from oortriage.triage.diagnosis import Diagnosis
+
+T = TypeVar("T", Diagnosis, str)
 
 
 def analyze(
@@ -34,6 +36,10 @@ def analyze(
     ledger: Annotated[
         bool, typer.Option("--ledger", help="Compile a failing kernel again (needs Triton, no GPU) and add its bill.")
     ] = False,
+    redact: Annotated[
+        bool,
+        typer.Option("--redact", help="Take tokens, names and prompts out, as a report does."),
+    ] = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="End with 0 also when a failure was found.")] = False,
 ) -> None:
     """Say what ran out in a crash log, with the line that proves it.
@@ -54,15 +60,17 @@ def analyze(
     if not paths:
         raise UsageError(f"{', '.join(logs)}: no logs in there")
     failed: list[str] = []
+    # One for all logs: what is the same in two of them stays the same.
+    shown = _redacted() if redact else _as_it_is
 
     def diagnoses() -> Iterator[Diagnosis]:
         for path in paths:
             try:
                 diagnosis = analyzer.file(path, name="<stdin>" if str(path) == "-" else str(path))
-                yield with_compiled_bill(diagnosis) if ledger or config.ledger else diagnosis
+                yield shown(with_compiled_bill(diagnosis) if ledger or config.ledger else diagnosis)
             except InputError as problem:
-                failed.append(str(problem))
-                complain(problem)
+                failed.append(shown(str(problem)))
+                complain(shown(str(problem)))
 
     many = len(logs) > 1 or paths != logs  # a folder is replaced by its logs, be it only one
     style = style_for(color, output, many=many)
@@ -70,3 +78,13 @@ def analyze(
     done = write(diagnoses(), format.value, style, output)
     code = exit_code(done, failed_inputs=len(failed), exit_zero=exit_zero or config.exit_zero)
     raise typer.Exit(code)
+
+
+def _as_it_is(value: T) -> T:
+    return value
+
+
+def _redacted() -> Callable[[T], T]:
+    from oortriage.report.redaction import Redactor
+
+    return Redactor().struct

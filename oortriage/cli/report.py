@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,11 +12,20 @@ import typer
 
 from oortriage.cli.output import Color, Sink, ask, complain, say, style_for
 from oortriage.cli.report_material import Wanted, gather
-from oortriage.cli.report_render import ReportFormat, rendered
 from oortriage.errors import UsageError
 
 #: What a bare ``--no-redact`` stands for.
 _ASK = "ask"
+
+
+class ReportFormat(str, Enum):
+    """Formats of ``oortriage report``."""
+
+    markdown = "markdown"
+    html = "html"
+    json = "json"
+    sarif = "sarif"
+    text = "text"
 
 
 def report(
@@ -79,6 +89,7 @@ def report(
     from oortriage.config import find_config
     from oortriage.report.compose import compose
     from oortriage.report.redaction import Redactor
+    from oortriage.report.rendering import rendered
 
     if post and new:
         raise UsageError("--post and --new do not go together")
@@ -104,7 +115,7 @@ def report(
     if post_job is None or output is not None:
         style = style_for(color, output)
         style.rule_folders = config.rule_folders
-        text, cut = rendered(format, document, material, replaced, style)
+        text, cut = rendered(format.value, document, material, replaced, style)
         for one in cut:
             complain(f"cut to fit into an issue: {one}")
         with contextlib.closing(Sink(output)) as sink:

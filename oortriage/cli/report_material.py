@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -45,6 +43,7 @@ def gather(diagnosis: Diagnosis, wanted: Wanted) -> Material:
     from oortriage.fix.verify import Verification
     from oortriage.replay.experiment import Experiment
     from oortriage.replay.reproduce import Reproduction
+    from oortriage.report.environment import environment
     from oortriage.report.material import Material
 
     if wanted.reproduce and wanted.reproduction_file:
@@ -71,7 +70,7 @@ def gather(diagnosis: Diagnosis, wanted: Wanted) -> Material:
         experiment=experiment,
         verification=verification,
         commands=commands,
-        environment=_machine(),
+        environment=environment(),
     )
 
 
@@ -124,16 +123,3 @@ def _same_failure(path: Path, printed_bytes: int | None, diagnosis: Diagnosis) -
     wanted = diagnosis.numbers.get("required_bytes")
     if printed_bytes is not None and wanted is not None and printed_bytes != wanted:
         raise UsageError(f"{path}: it is of another failure: {printed_bytes:,} bytes, and the log prints {wanted:,}")
-
-
-def _machine() -> dict[str, str]:
-    """Say what wrote the report: system, Python, and the compiler where there is one. No names of machines."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {"system": f"{platform.system()} {platform.machine()}", "Python": sys.version.split()[0]}
-    for package in ("triton", "torch", "vllm"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found

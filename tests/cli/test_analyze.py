@@ -266,3 +266,19 @@ def test_bad_settings_are_one_line_and_two(run: Run, gizmo: Path) -> None:
     line = complained(run("analyze", "crash.log", cwd=gizmo))
     assert "oortriage.toml" in line
     assert "rule" in line
+
+
+@pytest.mark.parametrize("form", ["text", "json", "jsonl", "markdown", "html", "sarif"])
+def test_redacted_in_every_format(run: Run, tmp_path: Path, form: str) -> None:
+    secret = "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZ12345678"
+    log = tmp_path / "crash.log"
+    log.write_text(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.77 "
+        f"GiB of which 1.00 GiB is free. HF_TOKEN={secret} /home/alice/serve.py\n"
+    )
+    assert secret in run("analyze", log, "--format", form).stdout
+    done = run("analyze", log, "--format", form, "--redact")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert secret not in done.stdout
+    assert "alice" not in done.stdout.replace(str(tmp_path), "")
+    assert "token-1" in done.stdout

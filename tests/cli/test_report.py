@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from oortriage.api import Analyzer
 from oortriage.cli.app import main
+from oortriage.fix.verify import Layer, Verification
 from oortriage.report.json import encode
 from tests.cli.conftest import CLEAN, MASKED, T4, Run, command, complained
 from tests.cli.replaying import cache, replay
@@ -173,6 +175,43 @@ def test_what_was_run_before_is_in_it(replay: Run, tmp_path: Path) -> None:
     other = json.loads(reproduction.read_text()) | {"printed_bytes": 99}
     reproduction.write_text(json.dumps(other))
     assert "it is of another failure: 99 bytes" in complained(replay("report", T4, "--reproduction", reproduction))
+
+
+def test_the_kernel_is_compiled_and_varied_for_the_report(replay: Run) -> None:
+    done = replay("report", T4, "--reproduce", "--experiment", "--format", "json", "--exit-zero")
+    found = json.loads(done.stdout)
+    if found["reproduction"] is None:
+        pytest.skip(f"vLLM's source cannot be read here: {done.stderr}")
+    assert found["reproduction"]["required_bytes"] == 81920
+    assert {cell["required_bytes"] for cell in found["experiment"]["cells"] if cell.get("required_bytes")} >= {
+        49152,
+        81920,
+    }
+    assert [one.split()[1] for one in found["commands"]] == ["analyze", "reproduce", "experiment"]
+
+
+def test_layers_verified_before_are_in_it(here: Run, t4: Path, tmp_path: Path) -> None:
+    verification = Verification(
+        rule="tile16",
+        vllm="vLLM 0.17.1",
+        version="0.17.1",
+        applied=False,
+        verified=True,
+        layers=[
+            Layer("policy", "passed", "288 rows"),
+            Layer("bytes", "passed", "81,920 before, 49,152 after"),
+            Layer("kernel", "not_run", "needs a card"),
+        ],
+        impact=[],
+    )
+    path = tmp_path / "verified.json"
+    path.write_bytes(msgspec.json.encode(verification))
+    text = here("report", t4, "--verification", path).stdout
+    assert "81,920 before, 49,152 after" in text
+    assert "needs a card" in text
+    found = json.loads(here("report", t4, "--verification", path, "--format", "json").stdout)
+    assert [one["status"] for one in found["verification"]["layers"]] == ["passed", "passed", "not_run"]
+    assert found["commands"][-1] == "oortriage patch verify"
 
 
 def test_what_cannot_be_run_is_told(here: Run) -> None:

@@ -1,11 +1,10 @@
-"""A report in the format that was asked for."""
+"""A whole report in the format that was asked for."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -18,33 +17,34 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 
-
-class ReportFormat(str, Enum):
-    """Formats of ``oortriage report``."""
-
-    markdown = "markdown"
-    html = "html"
-    json = "json"
-    sarif = "sarif"
-    text = "text"
+#: Formats of a whole report.
+Kind = Literal["markdown", "html", "json", "sarif", "text"]
 
 
 def rendered(
-    format: ReportFormat, document: Document, material: Material, replaced: Sequence[Replacement], style: Style
+    kind: Kind, document: Document, material: Material, replaced: Sequence[Replacement], style: Style
 ) -> tuple[str, list[str]]:
-    """Return the report as text, and what was cut to make it fit, in words."""
-    if format is ReportFormat.markdown:
+    """Return the report as text, and what was cut to make it fit, in words.
+
+    Args:
+        kind: the format.
+        document: what ``compose`` made of the material.
+        material: the parts; redacted already, if they are to be.
+        replaced: what was redacted, without the secrets.
+        style: width of text and folders of rules.
+    """
+    if kind == "markdown":
         from oortriage.report.issue import issue_markdown
 
         cut = issue_markdown(document)
         return cut.text, list(cut.cut)
-    if format is ReportFormat.html:
+    if kind == "html":
         from oortriage.report.page import html_page
 
         return html_page(document), []
-    if format is ReportFormat.sarif:
+    if kind == "sarif":
         return render_all(open_report("sarif", style), [material.diagnosis]), []
-    if format is ReportFormat.text:
+    if kind == "text":
         from oortriage.report.plain import plain_text
 
         return plain_text(document, style.width), []
