@@ -13,7 +13,10 @@ import sys
 
 import pytest
 
+from tests.cli.replaying import cache
 from tests.conftest import ROOT
+
+__all__ = ["cache"]  # a fixture
 
 README = ROOT / "README.md"
 ENVIRONMENT = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERMINAL_WIDTH": "80"}
@@ -73,7 +76,8 @@ def test_block_is_what_the_tool_prints(name: str, command: str, output) -> None:
     assert found.group() == wanted
 
 
-def test_every_command_of_the_readme_runs(tmp_path) -> None:
+def test_every_command_of_the_readme_runs(tmp_path, cache) -> None:
+    environment = {**os.environ, "OORTRIAGE_CACHE": str(cache)}
     log = ROOT / "fixtures/triton/vllm-36802-t4-fp32-head256/log.txt"
     (tmp_path / "logs").mkdir()
     (tmp_path / "crash.log").write_bytes(log.read_bytes())
@@ -85,7 +89,9 @@ def test_every_command_of_the_readme_runs(tmp_path) -> None:
         waits = written.startswith(("oortriage serve", "oortriage watch"))  # goes on until it is stopped
         command = " ".join(written.split()[:2]) + " --help" if waits else written
         shell = command.strip().replace("oortriage", f"{sys.executable} -m oortriage", 1)
-        done = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(
+            shell, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
         if "cannot be reached" in done.stderr:
             continue  # vLLM's source comes from the package index
         if done.returncode == 3 and ("--live" in command or "oortriage device" in command):

@@ -217,15 +217,14 @@ class _Page:
             await asyncio.wait(ending)
         if self._following:
             raise RefusalError(409, "Another experiment is running; stop it, or wait for it.")
-        run = result.run = Run()
+        run = result.start()
         ask = Ask(result.diagnosis, asked.kernel, asked.gpu.strip())
-        self._following[run] = asyncio.create_task(self._follow(run, result, ask))
+        self._following[run] = asyncio.create_task(self._follow(run, ask))
         return JSONResponse(_progress(result), 202)
 
-    async def _follow(self, run: Run, result: Result, ask: Ask) -> None:
+    async def _follow(self, run: Run, ask: Ask) -> None:
         try:
             await run.follow(ask)
-            result.experiment = run.experiment or result.experiment
         finally:
             del self._following[run]
 

@@ -23,8 +23,19 @@ class Result:
         self.title = title
         self.verdict = verdict
         self.made = made
-        self.experiment: Experiment | None = None
         self.run: Run | None = None
+        self._earlier: Experiment | None = None
+
+    @property
+    def experiment(self) -> Experiment | None:
+        """The last experiment that was done; one that is stopped does not take it away."""
+        return (self.run.experiment if self.run is not None else None) or self._earlier
+
+    def start(self) -> Run:
+        """Begin another experiment."""
+        self._earlier = self.experiment
+        self.run = Run()
+        return self.run
 
     def stop(self) -> None:
         """End the experiment that runs, if one does."""

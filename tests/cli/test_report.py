@@ -18,7 +18,7 @@ import pytest
 
 from oortriage.api import Analyzer
 from oortriage.cli.app import main
-from oortriage.fix.verify import Layer, Verification
+from oortriage.fix.verify import SCHEMA_VERSION, Layer, Verification
 from oortriage.report.json import encode
 from tests.cli.conftest import CLEAN, MASKED, T4, Run, command, complained
 from tests.cli.replaying import cache, replay
@@ -192,6 +192,7 @@ def test_the_kernel_is_compiled_and_varied_for_the_report(replay: Run) -> None:
 
 def test_layers_verified_before_are_in_it(here: Run, t4: Path, tmp_path: Path) -> None:
     verification = Verification(
+        SCHEMA_VERSION,
         rule="tile16",
         vllm="vLLM 0.17.1",
         version="0.17.1",
@@ -202,7 +203,6 @@ def test_layers_verified_before_are_in_it(here: Run, t4: Path, tmp_path: Path) -
             Layer("bytes", "passed", "81,920 before, 49,152 after"),
             Layer("kernel", "not_run", "needs a card"),
         ],
-        impact=[],
     )
     path = tmp_path / "verified.json"
     path.write_bytes(msgspec.json.encode(verification))
