@@ -164,7 +164,7 @@ def read_model(config: Mapping[str, Any], name: str = "config.json") -> Model:
     )
 
 
-def _layer(  # noqa: PLR0913  what one layer is made of
+def _layer(
     kind: str,
     index: int,
     text: dict[str, Any],

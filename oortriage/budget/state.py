@@ -126,7 +126,7 @@ def _expanded(text: Mapping[str, Any], hidden: int) -> int:
     if stated:
         return stated
     factor = text.get("mamba_expand", text.get("expand", 2))
-    usable = isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor <= 64  # noqa: PLR2004
+    usable = isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor <= 64
     return int(hidden * factor) if usable else 0
 
 

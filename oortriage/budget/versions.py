@@ -7,6 +7,7 @@ older one are taken, and :func:`rules_from` says which that was.
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import msgspec
 
@@ -25,7 +26,7 @@ _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:\.?post(\d{1,4}
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """A value that holds from ``since`` to ``until`` (both read; empty: to the newest); ``source``: file and release."""
+    """A value that holds from ``since`` to ``until``, both read (empty: to the newest); ``source``: release and file."""
 
     value: str
     since: str
@@ -119,7 +120,9 @@ CHUNKED_OFF_SINCE = Fact(
     "chunked attention turns the hybrid manager off unless VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE=1",
     "0.10.2", "", "vLLM 0.17.1 config/vllm.py",
 )  # fmt: skip
-MIXED_WIDTHS_SINCE = Fact("layers of one kind and several widths", "0.11.0", "", "vLLM 0.11.0 v1/core/kv_cache_utils.py")
+MIXED_WIDTHS_SINCE = Fact(
+    "layers of one kind and several widths", "0.11.0", "", "vLLM 0.11.0 v1/core/kv_cache_utils.py"
+)
 IN_FLIGHT_SINCE = Fact("windows count every batch in flight", "0.28.0", "", "vLLM 0.28.0 v1/kv_cache_interface.py")
 OVERRIDE_CHECKED_SINCE = Fact(
     "the start check sees num_gpu_blocks_override", "0.22.1", "", "vLLM 0.22.1 v1/core/kv_cache_utils.py"
@@ -196,12 +199,12 @@ def kv_dtypes(version: str) -> tuple[str, ...]:
     return tuple(one.value for one in KV_DTYPES if holds(version, one))
 
 
-def default_engine(version: str) -> str:
-    """Return the engine that runs unless a variable or an unsupported feature says otherwise: V0 or V1."""
-    return "V1" if release(rules_from(version)) >= release(V1_DEFAULT_SINCE) else "V0"
+def default_engine(version: str) -> Literal["v0", "v1"]:
+    """Return the engine that runs unless a variable or an unsupported feature says otherwise."""
+    return "v1" if release(rules_from(version)) >= release(V1_DEFAULT_SINCE) else "v0"
 
 
 def has_engine(version: str, engine: str) -> bool:
     """Tell whether a release has an engine."""
     taken = release(rules_from(version))
-    return taken >= release(V1_SINCE) if engine == "V1" else taken <= release(V0_UNTIL)
+    return taken >= release(V1_SINCE) if engine == "v1" else taken <= release(V0_UNTIL)
