@@ -16,7 +16,7 @@ from oortriage.budget.page import Page, cache_dtype, model_dtype, padded_mla, st
 from oortriage.errors import UsageError
 
 #: vLLM's old engine (until 0.10) and the present one.
-Engine = Literal["v0", "v1"]
+Engine = Literal["V0", "V1"]
 #: Blocks that MLA's kernels take, in tokens (vLLM 0.17.1 platforms/cuda.py; 0.22.1 v1/attention/backends/mla).
 _MLA_BLOCKS = {
     "CUTLASS_MLA": 128, "FLASHMLA": 64, "FLASHMLA_SPARSE": 64, "FLASHINFER_MLA": 64, "FLASHINFER_MLA_SPARSE": 64,
@@ -107,7 +107,7 @@ def kv_layout(
     taken = versions.rules_from(version)
     chosen: Engine = engine or versions.default_engine(version)
     if not versions.has_engine(version, chosen):
-        raise UsageError(f"vLLM {version} has no {chosen.upper()} engine")
+        raise UsageError(f"vLLM {version} has no {chosen} engine")
     if model.unknown:
         raise UnknownLayoutError(f"{model.architecture or model.model_type or 'this model'}: {model.unknown[0]}")
     _check_ranks(model, version, chosen, tp=tp, pp=pp, dcp=dcp, pcp=pcp)
@@ -117,7 +117,7 @@ def kv_layout(
     sizes = _Sizes(model, version, chosen, dtype, kv_dtype, tp)
     size, why = _block_size(model, sizes, block_size, attention_backend, state_mode, notes)
     stages = [[sizes.page(cache, size) for cache in caches] for caches in _stages(model, pp, pp_partition)]
-    if chosen == "v0":
+    if chosen == "V0":
         stages = [[page for page in pages if page.kind != "state"] for pages in stages]
         if any(layer.state for shape in model.layers for layer in shape.caches()):
             notes.append("V0 keeps the states of layers without attention outside the KV cache")
@@ -126,7 +126,7 @@ def kv_layout(
         hybrid = False
         notes.append(f"{versions.CHUNKED_OFF_SINCE.value} ({versions.CHUNKED_OFF_SINCE.source})")
     extra: list[str] = []
-    if chosen == "v0":
+    if chosen == "V0":
         groups = _v0_groups(stages)
     else:
         groups, extra = group_pages(stages, version, hybrid=hybrid)
@@ -168,7 +168,7 @@ def _check_ranks(model: Model, version: str, engine: Engine, *, tp: int, pp: int
         raise UsageError(f"--pp {pp}: the model has {model.num_layers} layers only")
     if dcp * pcp == 1:
         return
-    if engine == "v0" or versions.release(versions.rules_from(version)) < versions.release("0.10.2"):
+    if engine == "V0" or versions.release(versions.rules_from(version)) < versions.release("0.10.2"):
         raise UsageError(f"vLLM {version} has no context parallelism; it is there from 0.10.2 on")
     if tp % dcp:
         raise UsageError(f"--decode-context-parallel-size {dcp} does not divide --tp {tp}: vLLM refuses it")
@@ -202,7 +202,7 @@ class _Sizes:
             size = block_size if self.state_page else 0
             return Page("state", max(self.state(layer), self.state_page), size, key="state")
         kind = layer.kind
-        if self.engine == "v0":
+        if self.engine == "V0":
             kind = "mla" if kind == "mla" else "full"
         elif (kind == "sliding" and not versions.holds(self.version, versions.SLIDING_SINCE)) or (
             kind == "chunked" and not versions.holds(self.version, versions.CHUNKED_SINCE)
@@ -227,12 +227,12 @@ def _block_size(
     size, why = (wanted, "given") if wanted is not None else (DEFAULT_BLOCK, "the default on CUDA")
     backend = backend.upper()
     chosen_late = versions.release(versions.rules_from(version)) >= versions.release("0.18.0")
-    compressed = model.mla and sizes.engine == "v1" and versions.holds(version, versions.MLA_SINCE)
+    compressed = model.mla and sizes.engine == "V1" and versions.holds(version, versions.MLA_SINCE)
     if compressed:
         size, why = _mla_block(model, size, why, backend, late=chosen_late, given=wanted is not None, notes=notes)
     states = [cache for layer in model.layers for cache in layer.caches() if cache.kind == "state"]
     attending = [cache for layer in model.layers for cache in layer.caches() if cache.kind != "state"]
-    if not states or not attending or sizes.engine == "v0":
+    if not states or not attending or sizes.engine == "V0":
         return size, why
     return _state_block(sizes, states[0], attending[0], size, why, state_mode, late=chosen_late, compressed=compressed)
 

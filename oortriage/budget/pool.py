@@ -21,7 +21,7 @@ _RULES = {
     "first_group": "the first group's blocks stand for every group's",
     "all_groups": "the sum over groups",
     "usable": "the sum over groups, against the pool less one block",
-    "v0": "max_model_len against blocks x block size",
+    "V0": "max_model_len against blocks x block size",
 }
 
 
@@ -114,8 +114,8 @@ class _Task:
     def __init__(self, layout: KvLayout, request: Request, override: int | None) -> None:
         self.layout, self.request, self.override = layout, request, override
         admission = versions.fact(layout.version, versions.ADMISSION)
-        self.rule = "v0" if layout.engine == "v0" else admission.value
-        self.source = "vLLM 0.6.3.post1 worker/worker.py" if self.rule == "v0" else admission.source
+        self.rule = "V0" if layout.engine == "V0" else admission.value
+        self.source = "vLLM 0.6.3.post1 worker/worker.py" if self.rule == "V0" else admission.source
         self.group_blocks = [blocks_per_request(group.page, request) for group in layout.groups]
         self.per_request = sum(self.group_blocks)
         self.needed_by_stage = [self._needed(stage) for stage in range(len(layout.stages))]
@@ -140,7 +140,7 @@ class _Task:
             if block  # a stage without attention holds no cache
         ]
         blocks = self.override or min(fitting)
-        if layout.engine == "v0":
+        if layout.engine == "V0":
             return self._v0(blocks)
         spare = 1  # the pool keeps one block for itself (the null block)
         return _Counted(
@@ -213,11 +213,11 @@ class _Task:
             else f"blocks // {len(layout.groups)} groups x block size"
             if len(layout.groups) > 1
             else f"blocks x {layout.block_size}",
-        }["blocks" if layout.engine == "v0" else rule.value]
-        old = layout.engine == "v0" or rule.value == "blocks"
+        }["blocks" if layout.engine == "V0" else rule.value]
+        old = layout.engine == "V0" or rule.value == "blocks"
         return {
             "blocks": counting,
-            "tokens": f"{tokens}, {rule.source}" if layout.engine == "v1" else tokens,
+            "tokens": f"{tokens}, {rule.source}" if layout.engine == "V1" else tokens,
             "concurrency": f"tokens / {length:,}" if old else f"blocks / {self.per_request:,} blocks a request",
             "request": parts or "no layer keeps tokens",
         }
@@ -225,13 +225,13 @@ class _Task:
     def traps(self, found: _Counted) -> tuple[str, ...]:
         """Say where the release's own check lets through what cannot be served, or the log misleads."""
         layout, said = self.layout, []
-        usable = found.blocks - (layout.engine == "v1")
+        usable = found.blocks - (layout.engine == "V1")
         if found.admitted and not found.serves and layout.groups:
             said.append(
                 f"the engine starts, but one request of {self.request.tokens:,} tokens takes up to "
                 f"{self.per_request:,} blocks and {max(0, usable):,} can be given out: it would wait for ever"
             )
-        if layout.engine == "v1" and len(layout.groups) > 1:
+        if layout.engine == "V1" and len(layout.groups) > 1:
             if versions.fact(layout.version, versions.TOKEN_COUNT).value == "share":
                 said.append(
                     f"the logged tokens are too few: they are the blocks divided by {len(layout.groups)} groups, "

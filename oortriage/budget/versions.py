@@ -26,7 +26,7 @@ _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:\.?post(\d{1,4}
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """A value that holds from ``since`` to ``until``, both read (empty: to the newest); ``source``: release and file."""
+    """A value that holds from ``since`` to ``until``, both read (empty: to the newest); ``source``: where it stands."""
 
     value: str
     since: str
@@ -199,12 +199,12 @@ def kv_dtypes(version: str) -> tuple[str, ...]:
     return tuple(one.value for one in KV_DTYPES if holds(version, one))
 
 
-def default_engine(version: str) -> Literal["v0", "v1"]:
+def default_engine(version: str) -> Literal["V0", "V1"]:
     """Return the engine that runs unless a variable or an unsupported feature says otherwise."""
-    return "v1" if release(rules_from(version)) >= release(V1_DEFAULT_SINCE) else "v0"
+    return "V1" if release(rules_from(version)) >= release(V1_DEFAULT_SINCE) else "V0"
 
 
 def has_engine(version: str, engine: str) -> bool:
     """Tell whether a release has an engine."""
     taken = release(rules_from(version))
-    return taken >= release(V1_SINCE) if engine == "v1" else taken <= release(V0_UNTIL)
+    return taken >= release(V1_SINCE) if engine == "V1" else taken <= release(V0_UNTIL)
