@@ -64,9 +64,7 @@ def _without_window(kind: str, window: int, chunk: int) -> str:
     return kind
 
 
-def _named(
-    config: dict[str, Any], model_type: str, depth: int, name: str, notes: list[str]
-) -> list[str] | None:
+def _named(config: dict[str, Any], model_type: str, depth: int, name: str, notes: list[str]) -> list[str] | None:
     """Read a list of layers; None when there is none."""
     for key in ("layer_types", "layers_block_type", "hybrid_override_pattern"):
         listed = config.get(key)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from oortriage.budget.figure import Figure
 
 if TYPE_CHECKING:
-    from oortriage.budget.memory import Engine
+    from oortriage.budget.kv import Engine
     from oortriage.budget.model import Model
 
 

@@ -119,7 +119,9 @@ CHUNKED_OFF_SINCE = Fact(
     "chunked attention turns the hybrid manager off unless VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE=1",
     "0.10.2", "", "vLLM 0.17.1 config/vllm.py",
 )  # fmt: skip
-MIXED_WIDTHS_SINCE = Fact("layers of one kind and several widths", "0.11.0", "", "vLLM 0.11.0 v1/core/kv_cache_utils.py")
+MIXED_WIDTHS_SINCE = Fact(
+    "layers of one kind and several widths", "0.11.0", "", "vLLM 0.11.0 v1/core/kv_cache_utils.py"
+)
 IN_FLIGHT_SINCE = Fact("windows count every batch in flight", "0.28.0", "", "vLLM 0.28.0 v1/kv_cache_interface.py")
 OVERRIDE_CHECKED_SINCE = Fact(
     "the start check sees num_gpu_blocks_override", "0.22.1", "", "vLLM 0.22.1 v1/core/kv_cache_utils.py"
