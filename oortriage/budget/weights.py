@@ -115,7 +115,7 @@ def _from_config(model: Model, size: int, tp: int, pp: int, quantization: dict[s
         )
     if model.multimodal:
         how += "; what sees pictures or hears is not in it"
-    return estimate(value, how, least=(value - absorbed) * 0.97, most=value * (1.3 if model.multimodal else 1.05))
+    return estimate(value, how, least=(value - absorbed) * 0.95, most=value * (1.3 if model.multimodal else 1.05))
 
 
 def _absorbed(model: Model, size: int, tp: int, pp: int) -> float:
@@ -144,7 +144,15 @@ def _part_bytes(part: Part, form: Format | None, size: int, tp: int) -> float:
     quantised = part.linear or (form is not None and form.head and part.name == "lm_head")
     if form is None or not quantised or form.keeps(part.name) or (form.experts_only and ".experts." not in part.name):
         return elements * size
+    if form.experts_only:
+        down = part.name.endswith("down_proj")
+        units = (form.inner_unit, form.hidden_unit) if down else (form.hidden_unit, form.inner_unit)
+        elements = _up(inputs, units[0]) * _up(outputs, units[1]) * copies
     return elements * form.bytes_per_element + copies * (inputs * form.per_row + outputs * form.per_column)
+
+
+def _up(number: int, unit: int) -> int:
+    return math.ceil(number / unit) * unit
 
 
 def _from_checkpoint(
