@@ -169,7 +169,7 @@ def _split(placed: list[tuple[int, Page]], stages: int, version: str, notes: lis
         padding = number * size - len(layers)
         if padding:
             notes.append(f"{padding} padding layers beside {len(layers)} {page.kind} ones take memory for nothing")
-        dealt = versions.release(versions.rules_from(version)) >= versions.release("0.11.0")
+        dealt = versions.holds(version, versions.DEALT_SINCE)
         for index in range(number):
             chosen = layers[index::number] if dealt else layers[index * size : (index + 1) * size]
             groups.append(_group(page, chosen, stages))
