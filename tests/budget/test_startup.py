@@ -57,6 +57,21 @@ def test_figures_that_are_given_take_the_place_of_estimates() -> None:
     assert found.available.value / GIB == pytest.approx(6.09, abs=0.01)
 
 
+def test_offloaded_weights_leave_the_card() -> None:
+    whole, less = at_start(0.05, eager=True), at_start(0.05, eager=True, cpu_offload=50e6)
+    assert less.available.value - whole.available.value == pytest.approx(50e6, rel=1e-6)
+    with pytest.raises(UsageError, match="cpu-offload"):
+        at_start(0.05, eager=True, cpu_offload=float("nan"))
+
+
+def test_pictures_widen_the_range_and_are_noted() -> None:
+    shape = {"model_type": "gemma3", "text_config": CONFIG, "vision_config": {}}
+    planned = prepare(read_model(shape), SETTINGS)
+    found = available_at_start(planned, Start(total=H200, utilization=0.5, eager=True))
+    assert high(found.available) - low(found.available) > 8 * GIB
+    assert any("pictures" in note for note in found.notes)
+
+
 def test_a_card_by_name() -> None:
     total, unified = card_total("NVIDIA H200")
     assert total.value / GIB == pytest.approx(139.8)
