@@ -80,6 +80,7 @@ def kv_layout(
     pp_partition: Sequence[int] = (),
     state_mode: Literal["none", "align", "all"] = "none",
     chunked_hybrid: bool = False,
+    capability: str = "",
 ) -> KvLayout:
     """Lay out the KV cache of one rank as vLLM ``version`` does.
 
@@ -99,6 +100,7 @@ def kv_layout(
         pp_partition: Layers of each stage (``VLLM_PP_LAYER_PARTITION``).
         state_mode: ``--mamba-cache-mode``.
         chunked_hybrid: ``VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE=1``.
+        capability: The card's compute capability (``7.5``), where it is known: it decides what ``auto`` takes.
 
     Raises:
         UsageError: the release does not take such a setting, or the numbers do not go together.
@@ -113,7 +115,7 @@ def kv_layout(
     _check_ranks(model, version, chosen, tp=tp, pp=pp, dcp=dcp, pcp=pcp)
     if chosen == "V1":
         _check_kinds(model, version)
-    dtype, *notes = model_dtype(model, dtype)
+    dtype, *notes = model_dtype(model, dtype, version, capability)
     kv_dtype, note = cache_dtype(model, version, kv_dtype)
     notes = [one for one in (versions.between(version), *notes, note) if one]
     sizes = _Sizes(model, version, chosen, dtype=dtype, kv_dtype=kv_dtype, tp=tp, state_mode=state_mode)

@@ -98,11 +98,11 @@ def pool(
         kv_tokens=figure(best.tokens, "tokens", how["tokens"], [one.tokens for one in ends]),
         max_concurrency=figure(best.concurrency, "requests", how["concurrency"], [one.concurrency for one in ends]),
         blocks_per_request=Figure(task.per_request, "blocks", "derived", how["request"]),
-        needed_bytes=Figure(task.needed, "bytes", "derived", f"{_RULES[task.rule]}, {task.source}"),
+        needed_bytes=Figure(task.needed, "bytes", "derived", task.admission),
         max_model_len=max_model_len,
         admitted=best.admitted if len({one.admitted for one in everyone}) == 1 else None,
         serves=best.serves if len({one.serves for one in everyone}) == 1 else None,
-        admission=f"{_RULES[task.rule]} ({task.source})",
+        admission=task.admission,
         traps=task.traps(best),
         notes=(note,) if note else (),
     )
@@ -120,6 +120,12 @@ class _Task:
         self.per_request = sum(self.group_blocks)
         self.needed_by_stage = [self._needed(stage) for stage in range(len(layout.stages))]
         self.needed = max(self.needed_by_stage)
+
+    @property
+    def admission(self) -> str:
+        """Say how the release checks at start that a request fits, and where that stands."""
+        alone = len(self.layout.groups) == 1 and self.rule in ("first_group", "all_groups", "per_layer")
+        return f"{'blocks a request x bytes a block' if alone else _RULES[self.rule]}, {self.source}"
 
     def _needed(self, stage: int) -> int:
         """Return the bytes that the start check asks for on a stage."""
