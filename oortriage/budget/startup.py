@@ -70,6 +70,7 @@ def available_at_start(planned: Planned, start: Start) -> Available:
         pp=settings.pp,
         eager=start.eager,
         engine=layout.engine,
+        capability=start.capability,
     )
     notes = []
     if model.multimodal and start.activation is None:
