@@ -12,6 +12,7 @@ from oortriage.budget.startup import Start, available_at_start, card_total
 from oortriage.budget.sums import GIB, high, low
 from oortriage.errors import UsageError
 from oortriage.fix.engine.model import CONFIG
+from tests.budget.test_parameters import COUNTS
 
 H200 = Figure(150109880320, "bytes", "measured")
 #: The model of the engine check, as the logs of its runs have it: vLLM 0.22.1, float32, 16,384 tokens, 8 sequences.
@@ -37,6 +38,22 @@ def test_what_real_engines_printed_lies_in_the_range(utilization: float, eager: 
     assert low(found.available) <= printed * GIB <= high(found.available)
     assert found.available.value / GIB == pytest.approx(printed, abs=0.25)
     assert found.weights.value / GIB == pytest.approx(0.1, abs=0.01)  # "Model loading took 0.1 GiB memory"
+
+
+def test_gpt_oss_on_one_h100_is_foretold() -> None:
+    """vllm issue 23278: gpt-oss-120b, 0.10, a server on an H100 printed "Available KV cache memory: -2.14 GiB"."""
+    shape = {
+        **COUNTS["openai/gpt-oss-20b"][0],
+        "num_hidden_layers": 36,
+        "num_local_experts": 128,
+        "max_position_embeddings": 131072,
+        "quantization_config": {"quant_method": "mxfp4"},
+    }
+    total, _ = card_total("NVIDIA H100 80GB HBM3")
+    settings = Settings(version="0.10.2", card="NVIDIA H100 80GB HBM3", total_bytes=total.value)
+    found = available_at_start(prepare(read_model(shape), settings), Start(total=total))
+    assert found.available.value / GIB == pytest.approx(-2.14, abs=0.3)
+    assert low(found.available) <= -2.14 * GIB <= high(found.available)
 
 
 def test_graphs_are_there_unless_eager() -> None:
