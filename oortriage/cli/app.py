@@ -18,6 +18,7 @@ from oortriage.cli import (
     fit,
     group,
     kernels,
+    lint,
     patch,
     report,
     reproduce,
@@ -70,6 +71,7 @@ app.command("report")(report.report)
 app.command("fit")(fit.fit)
 app.command("kernels")(kernels.kernels)
 app.command("device")(device.device)
+app.command("lint")(lint.lint)
 app.command("demo")(demo.demo)
 app.command("explain")(explain.explain)
 app.command("serve")(serve.serve)

@@ -1,0 +1,162 @@
+"""Puts it together: a document, what its vLLM accepts, every check on every process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from oortriage.errors import InputError, UsageError
+from oortriage.lint.checks import CHECKS, Card, Case, Check, Hit, Model
+from oortriage.lint.finding import SCHEMA_VERSION, Finding, Input, Lint
+from oortriage.lint.invocation import invocation_of, settings_of
+from oortriage.lint.surface import Surface
+from oortriage.lint.tables import tables
+from oortriage.lint.unit import Document, Unit
+from oortriage.lint.versions import Release
+
+#: Programs other than vLLM that a check knows.
+_TOOLS = ("dcgmi", "nvidia-smi", "nvprof")
+_PARTS = ("text_config", "language_config", "llm_config", "thinker_config")
+_PLAIN_ROPE = ("default", "none", "")
+_MOST = 1 << 24
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What the user says besides the input.
+
+    ``vllm`` is a release, empty where it is not said; ``surface`` is read from a source tree, and wins over all but
+    ``vllm``; ``installed`` is the one beside the tool, which an input's own word wins over.
+    """
+
+    vllm: str = ""
+    surface: Surface | None = None
+    installed: Surface | None = None
+    card: Card | None = None
+    model: Model | None = None
+
+
+def lint(documents: list[tuple[str, Document]], request: Request) -> Lint:
+    """Check documents; each is given with its name, empty for a command line.
+
+    Raises:
+        UsageError: a version is none.
+    """
+    inputs: list[Input] = []
+    findings: list[Finding] = []
+    for name, document in documents:
+        made, found = _document(name, document, request)
+        inputs.append(made)
+        findings += found
+    return Lint(SCHEMA_VERSION, tuple(inputs), tuple(findings))
+
+
+def _document(name: str, document: Document, request: Request) -> tuple[Input, list[Finding]]:
+    surface, notes = _surface(document, request)
+    commands = 0
+    found: dict[tuple[str, str, str, int], Finding] = {}
+    last: object = None
+    for unit in document.units:
+        invocation = invocation_of(unit, surface)
+        commands += invocation is not None
+        if invocation is None and unit.settings is last and not _worth(unit):
+            continue
+        last = unit.settings
+        case = Case(
+            unit, surface, tables(), Release(surface.version), {one.name: one for one in settings_of(unit)}, invocation,
+            request.card, request.model,
+        )  # fmt: skip
+        for check in CHECKS:
+            for hit in _hits(check, case):
+                finding = _finding(check, hit, name)
+                found.setdefault((finding.code, finding.subject, finding.message, finding.line), finding)
+    ordered = sorted(found.values(), key=lambda one: (one.line, one.code))
+    told = (*document.notes, *notes)
+    return Input(name, document.kind, surface.version, surface.origin, commands, told), ordered
+
+
+def _hits(check: Check, case: Case) -> Iterator[Hit]:
+    if case.at(check.since, check.until):
+        yield from check.run(case)
+
+
+def _finding(check: Check, hit: Hit, name: str) -> Finding:
+    return Finding(
+        check.code,
+        hit.severity or check.severity,
+        hit.subject,
+        hit.message,
+        hit.since or check.since,
+        hit.until or check.until,
+        hit.source or check.source,
+        name,
+        hit.line if name else 0,
+    )
+
+
+def _worth(unit: Unit) -> bool:
+    """Tell whether a command that starts no vLLM has words that a check looks at."""
+    first = unit.words[0].text if unit.words else ""
+    return "=" in first or any(
+        word.text.rpartition("/")[2] in _TOOLS or word.text in ("-e", "--env") or "nvidia_dcgm" in word.text
+        for word in unit.words
+    )
+
+
+def _surface(document: Document, request: Request) -> tuple[Surface, list[str]]:
+    """Choose the vLLM: what the user says, else what the input says, else the installed one, else the newest read."""
+    if request.surface is not None:
+        return request.surface, []
+    if request.vllm:
+        return tables().surface(request.vllm), []
+    named = sorted({Release(one).text for one in document.versions if _readable(one)}, key=Release)
+    if named:
+        made = tables().surface(named[-1])
+        several = [f"names several releases of vLLM, {', '.join(named)}: judged by {named[-1]}"] if named[1:] else []
+        return msgspec.structs.replace(made, origin=f"named in the input; {made.origin}"), several
+    if request.installed is not None:
+        return request.installed, []
+    newest = tables().surface(tables().read[-1])
+    return newest, [f"no release of vLLM is named: judged by the newest in the table, {newest.version} (--vllm V)"]
+
+
+def _readable(version: str) -> bool:
+    try:
+        Release(version)
+    except UsageError:
+        return False
+    return True
+
+
+def read_model(path: Path) -> Model:
+    """Read heads, positions (tokens) and type of a model's ``config.json``, or of the one in its folder.
+
+    Raises:
+        InputError: it is not there, or no JSON object.
+    """
+    file = path / "config.json" if path.is_dir() else path
+    try:
+        top = json.loads(file.read_bytes()[: 1 << 24])
+    except OSError as problem:
+        raise InputError(f"{file}: cannot be read: {problem.strerror or problem}") from problem
+    except (ValueError, RecursionError) as problem:
+        raise InputError(f"{file}: is no JSON") from problem
+    if not isinstance(top, dict):
+        raise InputError(f"{file}: is no model's config")
+    part: dict[str, Any] = next((top[name] for name in _PARTS if isinstance(top.get(name), dict)), {})
+    whole = {**top, **part}
+    rope = whole.get("rope_scaling") or whole.get("rope_parameters") or {}
+    kind = str(rope.get("rope_type", rope.get("type", "scaled"))) if isinstance(rope, dict) and rope else ""
+    return Model(
+        _count(whole.get("num_attention_heads")),
+        _count(whole.get("max_position_embeddings")),
+        kind not in _PLAIN_ROPE,
+        str(whole.get("dtype") or whole.get("torch_dtype") or ""),
+    )
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST else 0
