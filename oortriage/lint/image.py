@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 #: ``vllm/vllm-openai:v0.6.3.post1-cu121``, also through a mirror or a registry with a port.
-_IMAGE = re.compile(r"(?:^|/)(?P<name>vllm-(?:openai|cpu|rocm|tpu)\w*|vllm)(?::(?P<tag>[\w.+-]+))?(?:@sha256:\w+)?$")
+_IMAGE = re.compile(
+    r"(?:^|/)(?P<name>vllm-(?:openai|cpu|rocm|tpu)\w*|vllm)(?::(?P<tag>[\w.+${}:-]+))?(?:@sha256:\w+)?$"
+)
 _TAG = re.compile(r"v?(\d+\.\d+(?:\.\d+)*(?:\.?post\d+)?)(?:-.*)?$")
 
 

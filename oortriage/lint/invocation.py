@@ -138,6 +138,7 @@ class _Parser:
         self._surface, self._words, self._program, self._line, self._module = surface, words, program, line, module
         self._aliases = {alias: name for name, flag in surface.flags.items() for alias in flag.aliases}
         self._place = 0
+        self._known: dict[str, tuple[str, How, tuple[str, ...]]] = {}
 
     def parse(self) -> Invocation:
         options: list[Option] = []
@@ -206,6 +207,11 @@ class _Parser:
         )
 
     def _resolve(self, base: str) -> tuple[str, How, tuple[str, ...]]:
+        if base not in self._known:
+            self._known[base] = self._find(base)
+        return self._known[base]
+
+    def _find(self, base: str) -> tuple[str, How, tuple[str, ...]]:
         """Find the option a name means: itself, another name of one, or the only one that begins so."""
         flags = self._surface.flags
         if base in flags:

@@ -23,6 +23,12 @@ _TOOLS = ("dcgmi", "nvidia-smi", "nvprof")
 _PARTS = ("text_config", "language_config", "llm_config", "thinker_config")
 _PLAIN_ROPE = ("default", "none", "")
 _MOST = 1 << 24
+#: Commands that start vLLM, of one input, that are checked.
+_COMMANDS = 200
+#: Findings of one input that are told.
+_FINDINGS = 500
+#: Characters. An input may hold a name of a megabyte.
+_SUBJECT, _MESSAGE = 300, 2000
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -62,6 +68,12 @@ def _document(name: str, document: Document, request: Request) -> tuple[Input, l
     for unit in document.units:
         invocation = invocation_of(unit, surface)
         commands += invocation is not None
+        if commands > _COMMANDS:
+            notes.append(f"only the first {_COMMANDS} commands that start vLLM were checked")
+            break
+        options = invocation.last("--config") if invocation else None
+        if options and invocation and invocation.program != "llm":
+            notes.append(f"the options in {options.value} are not read; lint that file too")
         if invocation is None and unit.settings is last and not _worth(unit):
             continue
         last = unit.settings
@@ -69,26 +81,31 @@ def _document(name: str, document: Document, request: Request) -> tuple[Input, l
             unit, surface, tables(), Release(surface.version), {one.name: one for one in settings_of(unit)}, invocation,
             request.card, request.model,
         )  # fmt: skip
-        for check in CHECKS:
-            for hit in _hits(check, case):
-                finding = _finding(check, hit, name)
-                found.setdefault((finding.code, finding.subject, finding.message, finding.line), finding)
+        for finding in _checked(case, name):
+            found.setdefault((finding.code, finding.subject, finding.message, finding.line), finding)
+            if len(found) == _FINDINGS:
+                notes.append(f"only the first {_FINDINGS} findings are told")
+                break
+        if len(found) == _FINDINGS:
+            break
     ordered = sorted(found.values(), key=lambda one: (one.line, one.code))
     told = (*document.notes, *notes)
     return Input(name, document.kind, surface.version, surface.origin, commands, told), ordered
 
 
-def _hits(check: Check, case: Case) -> Iterator[Hit]:
-    if case.at(check.since, check.until):
-        yield from check.run(case)
+def _checked(case: Case, name: str) -> Iterator[Finding]:
+    for check in CHECKS:
+        if case.at(check.since, check.until):
+            for hit in check.run(case):
+                yield _finding(check, hit, name)
 
 
 def _finding(check: Check, hit: Hit, name: str) -> Finding:
     return Finding(
         check.code,
         hit.severity or check.severity,
-        hit.subject,
-        hit.message,
+        shorten(hit.subject, _SUBJECT),
+        shorten(hit.message, _MESSAGE),
         hit.since or check.since,
         hit.until or check.until,
         hit.source or check.source,
@@ -104,6 +121,11 @@ def _worth(unit: Unit) -> bool:
         word.text.rpartition("/")[2] in _TOOLS or word.text in ("-e", "--env") or "nvidia_dcgm" in word.text
         for word in unit.words
     )
+
+
+def shorten(text: str, limit: int) -> str:
+    """Cut a text to a number of characters."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _surface(document: Document, request: Request) -> tuple[Surface, list[str]]:

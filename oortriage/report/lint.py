@@ -21,7 +21,6 @@ from oortriage.version import __version__
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 _COLORS = {"error": "\x1b[31m", "warning": "\x1b[33m", "info": "\x1b[36m"}
 _END = "\x1b[0m"
-_SHOWN = 300
 
 
 def lint_report(result: Lint, form: str, style: Style) -> str:
@@ -81,16 +80,12 @@ def _text(result: Lint, style: Style) -> str:
 def _finding(finding: Finding, style: Style) -> str:
     where = f"{finding.line}: " if finding.line else ""
     severity = f"{_COLORS[finding.severity]}{finding.severity}{_END}" if style.color else finding.severity
-    head = f"  {where}{severity} {finding.code} {visible(_short(finding.subject))}".replace("\n", "\\n")
+    head = f"  {where}{severity} {finding.code} {visible(finding.subject)}".replace("\n", "\\n")
     body = textwrap.wrap(
         visible(finding.message).replace("\n", "\\n") + f" [{finding.source}]", max(40, style.width - 6),
         initial_indent="      ", subsequent_indent="      ", break_long_words=False,
     )  # fmt: skip
     return "\n".join([head, *body])
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 def _markdown(result: Lint) -> str:
@@ -112,7 +107,7 @@ def _markdown(result: Lint) -> str:
 
 
 def _cell(text: str) -> str:
-    return code_span(_short(text)).replace("|", "\\|")
+    return code_span(text).replace("|", "\\|")
 
 
 def _sarif(result: Lint) -> str:
@@ -143,8 +138,8 @@ def _results(findings: Sequence[Finding]) -> list[dict[str, Any]]:
         result: dict[str, Any] = {
             "ruleId": one.code,
             "level": _LEVELS[one.severity],
-            "message": {"text": plain(f"{_short(one.subject)}: {one.message}")},
-            "properties": {"subject": plain(_short(one.subject)), "since": one.since, "until": one.until},
+            "message": {"text": plain(f"{one.subject}: {one.message}")},
+            "properties": {"subject": plain(one.subject), "since": one.since, "until": one.until},
         }
         if one.file:
             place: dict[str, Any] = {"artifactLocation": artifact(one.file)}

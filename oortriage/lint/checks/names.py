@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Iterable, Iterator
 
 from oortriage.lint.checks._interface import Case, Check, Hit
@@ -13,11 +14,17 @@ _TABLE = "engine/arg_utils.py and cli_args.py of every vLLM release from 0.5.4 t
 _CLOSE = 0.78
 #: Characters; a shorter beginning of a name says nothing.
 _SHORTEST = 8
+_LONGEST = 80
 
 
 def close_to(name: str, names: Iterable[str]) -> str:
     """Say which real name one is close to; empty where none is."""
-    found = difflib.get_close_matches(name, sorted(names), 1, _CLOSE)
+    return _close_to(name, tuple(sorted(names))) if len(name) < _LONGEST else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _close_to(name: str, names: tuple[str, ...]) -> str:
+    found = difflib.get_close_matches(name, names, 1, _CLOSE)
     return f"; did you mean {found[0]}?" if found else ""
 
 

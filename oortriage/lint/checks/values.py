@@ -48,7 +48,7 @@ def _told(case: Case, since: str, until: str) -> str:
         return f"; this value came with {since}"
     if until and not case.at(until=until):
         return f"; this value was taken until {until}"
-    return "; others take it" if since else ""
+    return "; other releases take it" if since else ""
 
 
 def _listed(values: tuple[str, ...]) -> str:
@@ -102,7 +102,7 @@ def _utilisation(case: Case) -> Iterator[Hit]:
     value, option = case.number("--gpu-memory-utilization"), case.option("--gpu-memory-utilization")
     if option is None or value is None or 0 < value <= 1:
         return
-    hint = f"; {value:g} % is {value / 100:g}" if 1 < value <= 100 else ""
+    hint = f"; {value:g} % is {value / 100:g}" if 5 <= value <= 100 else ""
     text = f"is a share of the card's memory, more than 0 and at most 1{hint}"
     yield Hit(f"{option.name} {option.value}", text, option.line)
 

@@ -23,6 +23,11 @@ _OWN = re.compile(
 )
 
 
+#: What is read while the package is imported: vllm/logger.py configures logging there.
+_AT_IMPORT = ("VLLM_LOGGING_", "VLLM_CONFIGURE_LOGGING")
+_ELSE_EARLY = ("CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+
+
 def _absent(case: Case) -> Iterator[Setting]:
     for setting in case.settings.values():
         name = setting.name
@@ -68,10 +73,12 @@ def _unsure(case: Case) -> Iterator[Hit]:
 
 def _late(case: Case) -> Iterator[Hit]:
     for setting in case.unit.late:
-        if setting.name.startswith(("VLLM_", "CUDA_VISIBLE_DEVICES", "PYTORCH_")):
+        if setting.name.startswith(_AT_IMPORT):
+            text = "comes too late: vLLM sets its logging up while it is imported; set it before the import"
+            yield Hit(setting.name, text, setting.line, severity="warning")
+        elif setting.name in case.surface.variables or setting.name in _ELSE_EARLY:
             text = (
-                "is set after `import vllm`: what reads it while it is imported does not see it, and from 0.11.1 on "
-                "vLLM keeps the values of its start; set it before the import"
+                "is set after vLLM was imported: what is read at the import does not see it; set it before the import"
             )
             yield Hit(setting.name, text, setting.line)
 
@@ -107,7 +114,7 @@ CHECKS = (
     ),
     Check(
         "LT205",
-        "warning",
+        "info",
         "A variable that is set after vLLM was imported",
         "Values are read while modules are imported, by the child processes, and, from 0.11.1 on, once at the start.",
         "vLLM 0.11.1 envs.py, enable_envs_cache",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 #: ``$NAME``, ``${NAME}``, ``${NAME:-default}``; not ``$(...)``, which is taken out before.
 _VARIABLE = re.compile(
-    r"\$(?:(?P<plain>[A-Za-z_]\w*)|\{(?P<name>[A-Za-z_]\w*)(?:(?P<how>:?[-=?+])(?P<default>[^{}]*))?\})"
+    r"\$(?:(?P<plain>[A-Za-z_]\w*)|\{(?P<name>[A-Za-z_]\w*)(?:\[[@*]\])?(?:(?P<how>:?[-=?+])(?P<default>[^{}]*))?\})"
 )
 #: What a template engine or a shell would fill in: Helm, GitHub Actions, Ansible, command substitution.
 _TEMPLATE = re.compile(r"\$\{\{|\{\{|\$\(|`|<%")

@@ -8,7 +8,7 @@ from typing import Any
 from oortriage.lint.image import image_version, is_server_image
 from oortriage.lint.inputs.expand import expand
 from oortriage.lint.inputs.shell import TALK, shell_units, words_unit
-from oortriage.lint.inputs.yaml_nodes import Budget, compose, line_of, mapping, scalar, sequence, walk
+from oortriage.lint.inputs.yaml_nodes import UNKNOWN, Budget, compose, line_of, mapping, scalar, sequence, walk
 from oortriage.lint.unit import Document, Kind, Setting, Unit, Word
 
 _OPTION = re.compile(r"[a-z][a-z0-9_-]*$")
@@ -60,8 +60,9 @@ def _container(keys: dict[str, Any], budget: Budget, versions: list[str]) -> lis
         entry = mapping(node, budget)
         name = scalar(entry.get("name"))
         if name:
-            value = scalar(entry.get("value")) if "value" in entry else None
-            settings.append(Setting(name, value or "", line_of(entry["name"]), value is None or "{{" in value))
+            value = scalar(entry.get("value"))
+            text, is_open = expand(value or "", {})
+            settings.append(Setting(name, text, line_of(entry["name"]), is_open or value is None))
     known = {one.name: one.value for one in settings if not one.open}
     entry_words, args = ([_told(word, known) for word in _list(keys.get(name), budget)] for name in ("command", "args"))
     return _units(entry_words, args, tuple(settings), image)
@@ -138,7 +139,7 @@ def _list(node: Any, budget: Budget) -> list[Word]:
 def _told(word: Word, known: dict[str, str]) -> Word:
     """Put Kubernetes' ``$(NAME)`` in where the container's own env tells it."""
     text = _KUBERNETES.sub(lambda found: known.get(found[1], found.group()), word.text)
-    return Word(text, word.line, "$(" in text or "{{" in text or (word.open and "$(" not in word.text))
+    return Word(text, word.line, "$(" in text or (word.open and "$(" not in word.text))
 
 
 def _options(top: dict[str, Any], budget: Budget) -> Unit:
@@ -154,7 +155,7 @@ def _options(top: dict[str, Any], budget: Budget) -> Unit:
             words.append(Word(f"--{key}", line))
         elif text not in ("false", "False"):
             words.append(Word(f"--{key}", line))
-            words += [Word(value, line, "{{" in value) for value in values]
+            words += [Word(value, line, UNKNOWN in value) for value in values]
             if not values:
                 words.append(Word("{}", line, open=True))
     return Unit(tuple(words))

@@ -10,10 +10,15 @@ import msgspec
 
 from oortriage.lint.image import image_version
 from oortriage.lint.inputs.expand import expand, without_outputs
-from oortriage.lint.unit import Document, Setting, Unit, Word
+from oortriage.lint.unit import Document, Kind, Setting, Unit, Word
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+#: ``ARGS=(--a b`` whose end is on a later line.
+_ARRAY = re.compile(r"(?:^|\s)[A-Za-z_]\w*\+?=\([^()]*$")
+_ARRAY_NAME = re.compile(r"([A-Za-z_]\w*)\+?=")
+#: A word that is one variable, which a shell splits at its spaces.
+_WHOLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?:\[[@*]\])?(?::?[-=][^{}]*)?\})")
 _ENDS = re.compile(r"[();|&]+|;;")
 _REDIRECTS = re.compile(r"&?[<>]+[&|]?|>\|")
 #: Commands that only print or search: what stands in their words is talk.
@@ -25,6 +30,8 @@ _INSTALLED = re.compile(r"^vllm(?:\[[\w,-]*\])?==([\w.+]+)$")
 _DEPTH = 3
 #: Lines that one command may span by quotes.
 _SPAN = 400
+#: Characters of one command, with the lines that continue it.
+_LONGEST = 65_536
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -43,6 +50,7 @@ class _Script:
         self._tuple: tuple[Setting, ...] = ()
         self.units: list[Unit] = []
         self.versions: list[str] = []
+        self.notes: list[str] = []
 
     def environment(self) -> tuple[Setting, ...]:
         """Return what is exported; the same object as before while nothing changes."""
@@ -52,36 +60,41 @@ class _Script:
             self._tuple = tuple(self.exported.values())
         return self._tuple
 
+    def finish(self) -> list[Unit]:
+        """Return all units; what is exported after the last command is one of its own."""
+        last = self.units[-1].settings if self.units else ()
+        if self.exported and (not self.units or last is not self.environment()):
+            self.units.append(Unit(settings=self.environment()))
+        return self.units
+
 
 def read_shell(text: str, kind: str = "shell") -> Document:
     """Read a script, or one command line."""
     script = _Script()
     _run(script, text, 1, 0)
-    if not script.units and script.exported:
-        script.units.append(Unit(settings=script.environment()))
-    return Document("command" if kind == "command" else "shell", tuple(script.units), tuple(script.versions))
+    made: Kind = "command" if kind == "command" else "shell"
+    return Document(made, tuple(script.finish()), tuple(script.versions), tuple(script.notes))
 
 
 def shell_units(text: str, line: int, known: dict[str, str] | None = None) -> tuple[list[Unit], list[str]]:
     """Read the shell text of something else: a Dockerfile's RUN, a container's ``sh -c``."""
     script = _Script(known)
     _run(script, text, line, 1)
-    if script.exported and not any(unit.settings for unit in script.units):
-        script.units.append(Unit(settings=script.environment()))
-    return script.units, script.versions
+    return script.finish(), script.versions
 
 
 def words_unit(words: list[Word], depth: int = 0) -> list[Unit]:
     """Make the units of one command whose words are known already: ``docker run``, ``env X=1 vllm serve``."""
     script = _Script()
     _simple(script, words, depth)
-    if not script.units and script.exported:
-        script.units.append(Unit(settings=script.environment()))
-    return script.units
+    return script.finish()
 
 
 def _run(script: _Script, text: str, first: int, depth: int) -> None:
     for line in _logical(text, first):
+        if len(line.text) > _LONGEST:
+            script.notes.append(f"line {line.number} is longer than {_LONGEST:,} characters and was not read")
+            continue
         for words in _split(line, script.known):
             _simple(script, words, depth)
 
@@ -93,10 +106,16 @@ def _logical(text: str, first: int) -> Iterator[_Line]:
     while place < len(lines):
         number, start = first + place, place
         joined, quote = _uncommented(lines[place], "")
-        while (joined.endswith("\\") or quote) and place + 1 < len(lines) and place - start < _SPAN:
+        while (
+            (joined.endswith("\\") or quote or _ARRAY.search(joined))
+            and place + 1 < len(lines)
+            and place - start < _SPAN
+        ):
             place += 1
             more, quote = _uncommented(lines[place], quote)
-            if joined.endswith("\\") and not joined.endswith("\\\\"):
+            if _ARRAY.search(joined) and not quote and not joined.endswith("\\"):
+                joined += " \n" + more
+            elif joined.endswith("\\") and not joined.endswith("\\\\"):
                 joined = joined[:-1] + ("" if joined[-2:-1].strip() and more[:1].strip() else " \n") + more
             else:
                 joined += "\n" + more
@@ -134,29 +153,50 @@ def _split(line: _Line, known: dict[str, str]) -> Iterator[list[Word]]:
     lexer.whitespace_split = True
     lexer.commenters = ""
     words: list[Word] = []
+    array, elements = "", list[str]()
     skip = False
     while True:
         number = line.number + lexer.lineno - 1
         try:
-            token = lexer.get_token()
+            piece = lexer.get_token()
         except ValueError:  # a quote that never closes
             break
-        if token is None:
+        if piece is None:
             break
-        number = max(number, line.number + lexer.lineno - 1 - token.count("\n"))
-        if _REDIRECTS.fullmatch(token):
+        number = max(number, line.number + lexer.lineno - 1 - piece.count("\n"))
+        if _REDIRECTS.fullmatch(piece):
             skip = True
             if words and words[-1].text in ("1", "2") and len(words) > 1:
                 words.pop()
-        elif _ENDS.fullmatch(token):
+        elif array:
+            if _ENDS.fullmatch(piece):
+                known[array] = shlex.join(elements)
+                array, elements = "", []
+            else:
+                elements.append(expand(piece, known)[0])
+        elif piece == "(" and words and (named := _ARRAY_NAME.fullmatch(words[-1].text)):
+            words.pop()
+            array = named[1]
+            elements = shlex.split(known.get(array, "")) if named[0].endswith("+=") else []
+        elif _ENDS.fullmatch(piece):
             yield words
             words = []
         elif skip:
             skip = False
         else:
-            value, is_open = expand(token, known)
-            words.append(Word(value, number, is_open))
+            value, is_open = expand(piece, known)
+            words += _split_value(value, number, is_open) if _WHOLE.fullmatch(piece) else [Word(value, number, is_open)]
     yield words
+
+
+def _split_value(value: str, number: int, is_open: bool) -> list[Word]:
+    """Split the options that a variable holds, as a shell does; a value of another kind stays one word."""
+    if not value.lstrip().startswith("-") or is_open:
+        return [Word(value, number, is_open)] if value or is_open else []
+    try:
+        return [Word(one, number) for one in shlex.split(value)]
+    except ValueError:
+        return [Word(value, number, open=True)]
 
 
 def _simple(script: _Script, words: list[Word], depth: int) -> None:

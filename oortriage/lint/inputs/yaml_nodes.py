@@ -5,6 +5,7 @@ The library composes nodes, in which an alias is the same node again. Whoever wa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,11 @@ from oortriage.errors import InputError
 #: Nodes that a walk may visit, aliases counted each time.
 BUDGET = 200_000
 _DEPTH = 60
+#: A line that is all template (``{{- if .Values.gpu }}``), and a template within one.
+_TEMPLATE_LINE = re.compile(r"^[ \t]*\{\{(?:[^{}\n]|\}(?!\}))*\}\}[ \t]*$", re.MULTILINE)
+_TEMPLATE = re.compile(r"\{\{(?:[^{}\n]|\}(?!\}))*\}\}")
+#: Reads as a shell variable that nobody knows, and so leaves its word open.
+UNKNOWN = "$__template__"
 _MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -37,11 +43,13 @@ class Budget:
 
 
 def compose(text: str) -> list[Any]:
-    """Return the documents of a YAML text as nodes.
+    """Return the documents of a YAML text as nodes; templates of Helm are marks in it.
 
     Raises:
         InputError: it is no YAML.
     """
+    if "{{" in text:
+        text = _TEMPLATE.sub(UNKNOWN, _TEMPLATE_LINE.sub("", text))
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return [node for node in yaml.compose_all(text, Loader=loader) if node is not None]
