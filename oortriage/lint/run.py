@@ -14,7 +14,7 @@ from oortriage.lint.checks import CHECKS, Card, Case, Check, Hit, Model
 from oortriage.lint.finding import SCHEMA_VERSION, Finding, Input, Lint
 from oortriage.lint.invocation import invocation_of, settings_of
 from oortriage.lint.surface import Surface
-from oortriage.lint.tables import tables
+from oortriage.lint.tables import shipped_surface, tables
 from oortriage.lint.unit import Document, Unit
 from oortriage.lint.versions import Release
 
@@ -133,15 +133,15 @@ def _surface(document: Document, request: Request) -> tuple[Surface, list[str]]:
     if request.surface is not None:
         return request.surface, []
     if request.vllm:
-        return tables().surface(request.vllm), []
+        return shipped_surface(request.vllm), []
     named = sorted({Release(one).text for one in document.versions if _readable(one)}, key=Release)
     if named:
-        made = tables().surface(named[-1])
+        made = shipped_surface(named[-1])
         several = [f"names several releases of vLLM, {', '.join(named)}: judged by {named[-1]}"] if named[1:] else []
         return msgspec.structs.replace(made, origin=f"named in the input; {made.origin}"), several
     if request.installed is not None:
         return request.installed, []
-    newest = tables().surface(tables().read[-1])
+    newest = shipped_surface(tables().read[-1])
     return newest, [f"no release of vLLM is named: judged by the newest in the table, {newest.version} (--vllm V)"]
 
 

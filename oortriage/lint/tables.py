@@ -190,3 +190,13 @@ def tables() -> Tables:
         return msgspec.json.decode(path.read_bytes(), type=Tables)
     except (OSError, msgspec.DecodeError) as problem:
         raise OortriageError(f"{path}: cannot be read: {problem}") from problem
+
+
+@functools.lru_cache(maxsize=128)
+def shipped_surface(version: str) -> Surface:
+    """Say what a release accepts, by the shipped table; asked again, it is not computed again.
+
+    Raises:
+        UsageError: it is no version.
+    """
+    return tables().surface(version)

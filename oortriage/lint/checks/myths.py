@@ -31,7 +31,7 @@ VARIABLES = {
     "VLLM_PROFILE_MEMORY": Myth(
         "LT502", "to switch a memory profiler on",
         "vLLM has no such variable. VLLM_LOGGING_LEVEL=DEBUG prints what the start-up measured (0.9.2 to 0.25.1); "
-        "VLLM_TORCH_PROFILER_DIR with VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY=1 traces allocations (0.10.2 to 0.15.1), "
+        "VLLM_TORCH_PROFILER_DIR with VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY=1 traces allocations (0.10.1 to 0.15.1), "
         "later --profiler-config", _ENVS,
     ),
     "NV_GPU_NVLINK_ENABLE": Myth(

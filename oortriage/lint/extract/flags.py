@@ -80,6 +80,7 @@ class _Reader(ast.NodeVisitor):
             kind = kind if several == "?" else "list"
         default = literal(words["default"]) if "default" in words else flag.default
         kept = choices if kind in ("choice", "text") else ()
+        kind = "unknown" if kind == "choice" and not kept else kind
         return Flag(
             kind, kept, aliases, optional, flag.bounds, default, literal(words.get("deprecated", _NONE)) == "True"
         )
