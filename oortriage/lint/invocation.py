@@ -60,6 +60,8 @@ class Invocation(msgspec.Struct, frozen=True):
 
 def settings_of(unit: Unit) -> tuple[Setting, ...]:
     """Return the environment of a unit: what is known, and what stands before the program in its own words."""
+    if unit.talk:
+        return unit.settings
     made = list(unit.settings)
     place = _program(unit)
     before = unit.words[: place[1]] if place else _leading(unit.words)
@@ -95,7 +97,7 @@ def invocation_of(unit: Unit, surface: Surface) -> Invocation | None:
         model = next((word.text for name, word in unit.call.keywords if name == "model" and not word.open), "")
         return Invocation("llm", options, model, unit.call.line)
     place = _program(unit)
-    if place is None:
+    if place is None or unit.talk:
         return None
     program, start, module = place
     words = unit.words[start:]
@@ -138,6 +140,7 @@ class _Parser:
         self._surface, self._words, self._program, self._line, self._module = surface, words, program, line, module
         self._aliases = {alias: name for name, flag in surface.flags.items() for alias in flag.aliases}
         self._place = 0
+        self._model = False
         self._known: dict[str, tuple[str, How, tuple[str, ...]]] = {}
 
     def parse(self) -> Invocation:
@@ -151,6 +154,7 @@ class _Parser:
                 break
             if not self._is_option(word):
                 free.append(word)
+                self._model = True
             elif not (word.open and "$" in word.text.partition("=")[0]) and "{{" not in word.text.partition("=")[0]:
                 options.append(self._option(word))
         has_model = self._program in ("serve", "openai")
@@ -235,6 +239,9 @@ class _Parser:
         while self._place < len(self._words) and not self._is_option(self._words[self._place]):
             taken.append(self._words[self._place])
             self._place += 1
+            # An option that is not known takes all that stands there: how many values it has, nobody can tell.
+            if flag is None and self._model:
+                continue
             if flag is None or flag.kind != "list":
                 break
         if not taken:

@@ -117,6 +117,8 @@ def _finding(check: Check, hit: Hit, name: str) -> Finding:
 def _worth(unit: Unit) -> bool:
     """Tell whether a command that starts no vLLM has words that a check looks at."""
     first = unit.words[0].text if unit.words else ""
+    if unit.talk:
+        return any("nvidia_dcgm" in word.text for word in unit.words)
     return "=" in first or any(
         word.text.rpartition("/")[2] in _TOOLS or word.text in ("-e", "--env") or "nvidia_dcgm" in word.text
         for word in unit.words

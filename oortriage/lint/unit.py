@@ -36,13 +36,15 @@ class Unit(msgspec.Struct, frozen=True):
     """One process: its words, or a call in Python, and the environment that is known.
 
     ``image`` is the container image it runs in; ``server`` tells that the words are arguments for the image's own
-    entry point. ``late`` are variables that a Python file sets after it imported vLLM.
+    entry point. ``talk`` tells that the command only prints or searches its words. ``late`` are
+    variables that a Python file sets after it imported vLLM.
     """
 
     words: tuple[Word, ...] = ()
     settings: tuple[Setting, ...] = ()
     image: str = ""
     server: bool = False
+    talk: bool = False
     call: Call | None = None
     late: tuple[Setting, ...] = ()
 

@@ -194,5 +194,5 @@ def test_a_release_that_cannot_be_read_is_told(tmp_path: Path, changed: dict[str
 
 
 def test_a_tree_without_the_files_is_told(tmp_path: Path) -> None:
-    with pytest.raises(OortriageError, match="it has no vllm/envs.py"):
+    with pytest.raises(OortriageError, match=r"it has no vllm/envs\.py"):
         surface_of(Tree(tmp_path, {"vllm/x.py": ""}), "1.2.3", "here")

@@ -17,7 +17,7 @@ _METRIC = re.compile(r"nvidia_dcgm_fb_used_bytes")
 
 def _dmon(case: Case) -> tuple[Word, ...]:
     """Return the words after ``dcgmi dmon``."""
-    words = case.unit.words
+    words = () if case.unit.talk else case.unit.words
     for place, word in enumerate(words[:-1]):
         if word.text.rpartition("/")[2] == "dcgmi" and words[place + 1].text == "dmon":
             return words[place + 2 :]

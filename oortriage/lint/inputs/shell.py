@@ -107,13 +107,11 @@ def _logical(text: str, first: int) -> Iterator[_Line]:
         number, start = first + place, place
         joined, quote = _uncommented(lines[place], "")
         while (
-            (joined.endswith("\\") or quote or _ARRAY.search(joined))
-            and place + 1 < len(lines)
-            and place - start < _SPAN
+            (joined.endswith("\\") or quote or _is_array(joined)) and place + 1 < len(lines) and place - start < _SPAN
         ):
             place += 1
             more, quote = _uncommented(lines[place], quote)
-            if _ARRAY.search(joined) and not quote and not joined.endswith("\\"):
+            if _is_array(joined) and not quote and not joined.endswith("\\"):
                 joined += " \n" + more
             elif joined.endswith("\\") and not joined.endswith("\\\\"):
                 joined = joined[:-1] + ("" if joined[-2:-1].strip() and more[:1].strip() else " \n") + more
@@ -125,6 +123,10 @@ def _logical(text: str, first: int) -> Iterator[_Line]:
             while place < len(lines) and lines[place].strip() != found[2]:
                 place += 1
             place += 1
+
+
+def _is_array(text: str) -> bool:
+    return "=(" in text and _ARRAY.search(text) is not None
 
 
 def _uncommented(line: str, quote: str) -> tuple[str, str]:
@@ -223,6 +225,7 @@ def _simple(script: _Script, words: list[Word], depth: int) -> None:
             _assign(script, word, exported=name in script.exported)
         return
     if words[0].text.rpartition("/")[2] in TALK:
+        script.units.append(Unit(tuple(words), script.environment(), talk=True))
         return
     script.units.append(Unit(tuple(words), script.environment()))
     if depth < _DEPTH:
