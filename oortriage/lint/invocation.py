@@ -116,7 +116,7 @@ def _program(unit: Unit) -> tuple[Program, int, str] | None:
     for place, word in enumerate(words):
         base = word.text.replace("\\", "/").rpartition("/")[2]
         after = words[place + 1].text if place + 1 < len(words) else ""
-        if base in ("vllm", "vllm.exe") and after == "serve":
+        if after == "serve" and (base in ("vllm", "vllm.exe") or (word.open and "vllm" in base.lower())):
             return "serve", place + 2, ""
         if base in ("vllm", "vllm.exe") and after in _VERBS:
             return "other", place + 2, ""

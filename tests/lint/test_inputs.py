@@ -42,7 +42,7 @@ def test_a_script_s_findings_have_their_lines() -> None:
     ("text", "found"),
     [
         ("ARGS=(--block-size 64)\nvllm serve m ${ARGS[@]}", ["--block-size 64"]),
-        ('ARGS=(\n  --block-size 64  # why\n  --foo "a b"\n)\nvllm serve m "${ARGS[@]}"', ["--foo", "--block-size 64"]),
+        ('ARGS=(\n  --block-size 64  # why\n  --foo "a b"\n)\nvllm serve m "${ARGS[@]}"', ["--block-size 64", "--foo"]),
         ("A='--block-size 64 --foo'\nvllm serve m $A ${EXTRA:-}", ["--foo", "--block-size 64"]),
         ("vllm serve m --block-size ${BS:-64}", ["--block-size 64"]),
         ("vllm serve m --block-size ${BS}", []),

@@ -11,6 +11,9 @@ from oortriage.lint.invocation import Option
 _TABLE = "the option's own choices, type and bounds in that release's engine/arg_utils.py and config files"
 #: Which part of the range (0, 1] each release says in its own words; all refuse more than 1.
 _UTILISATION = "vLLM 0.6.3 config.py:627; 0.17.1 config/cache.py, Field(gt=0, le=1)"
+#: Options whose choices plug-ins add to while vLLM is imported, and since when (0.6.2 has load_general_plugins).
+_PLUGGED = ("--quantization",)
+_PLUG_INS = "0.6.2"
 _HALF = {"bfloat16": (8, 0), "bf16": (8, 0)}
 
 
@@ -36,7 +39,11 @@ def _choice(case: Case) -> Iterator[Hit]:
             since, until = case.tables.value_span(option.name, value)
             told = _told(case, since, until)
             text = f"vLLM {case.release.text} takes {_listed(flag.choices)}{told}"
-            yield Hit(f"{option.name} {value}", text, option.line, since, until)
+            plugged = option.name in _PLUGGED and not since and case.at(_PLUG_INS)
+            text += "; only a plug-in can have added it" if plugged else ""
+            yield Hit(
+                f"{option.name} {value}", text, option.line, since, until, severity="warning" if plugged else None
+            )
         elif flag.kind == "text" and option.name == "--kv-cache-dtype":
             text = f"is none of the built-in values ({_listed(flag.choices)}); only a plug-in can have added it"
             yield Hit(f"{option.name} {value}", text, option.line, severity="warning")

@@ -27,6 +27,7 @@ def expand(text: str, known: Mapping[str, str]) -> tuple[str, bool]:
         nonlocal left
         name = found["plain"] or found["name"]
         if name in known:
+            left = left or "$" in known[name] or "{{" in known[name]
             return known[name]
         if found["how"] in (":-", "-", ":=", "="):
             return found["default"] or ""

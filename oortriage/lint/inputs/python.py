@@ -42,6 +42,7 @@ class _Reader(ast.NodeVisitor):
         self.calls: list[Call] = []
         self.commands: list[Unit] = []
         self.imported = 0
+        self._lists: dict[str, ast.expr] = {}
 
     def visit_Import(self, node: ast.Import) -> None:
         """Note where vLLM is imported."""
@@ -58,6 +59,8 @@ class _Reader(ast.NodeVisitor):
         for target in node.targets:
             if isinstance(target, ast.Subscript) and _is_environment(target.value):
                 self._set(target.slice, node.value)
+            elif isinstance(target, ast.Name) and isinstance(node.value, (ast.List, ast.Tuple, ast.Constant)):
+                self._lists[target.id] = node.value
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
@@ -90,6 +93,7 @@ class _Reader(ast.NodeVisitor):
             self.settings.append(Setting(name.value, word.text, name.lineno, word.open))
 
     def _command(self, node: ast.expr) -> None:
+        node = self._lists.get(node.id, node) if isinstance(node, ast.Name) else node
         if isinstance(node, (ast.List, ast.Tuple)):
             self.commands += words_unit([_word(one) for one in node.elts])
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 
 import msgspec
 
 from oortriage.lint.image import image_version
-from oortriage.lint.inputs.expand import expand, without_outputs
+from oortriage.lint.inputs.words import split
 from oortriage.lint.unit import Document, Kind, Setting, Unit, Word
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 #: ``ARGS=(--a b`` whose end is on a later line.
 _ARRAY = re.compile(r"(?:^|\s)[A-Za-z_]\w*\+?=\([^()]*$")
-_ARRAY_NAME = re.compile(r"([A-Za-z_]\w*)\+?=")
-#: A word that is one variable, which a shell splits at its spaces.
-_WHOLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?:\[[@*]\])?(?::?[-=][^{}]*)?\})")
-_ENDS = re.compile(r"[();|&]+|;;")
-_REDIRECTS = re.compile(r"&?[<>]+[&|]?|>\|")
 #: Commands that only print or search: what stands in their words is talk.
 TALK = ("echo", "printf", "logger", "grep", "egrep", "rg", "sed", "awk", "cat", "log", "info", "die", "warn")
 #: What a shell's grammar puts before a command.
@@ -46,6 +40,7 @@ class _Script:
 
     def __init__(self, known: dict[str, str] | None = None) -> None:
         self.known: dict[str, str] = dict(known or {})
+        self.arrays: dict[str, tuple[Word, ...]] = {}
         self.exported: dict[str, Setting] = {}
         self._tuple: tuple[Setting, ...] = ()
         self.units: list[Unit] = []
@@ -95,7 +90,7 @@ def _run(script: _Script, text: str, first: int, depth: int) -> None:
         if len(line.text) > _LONGEST:
             script.notes.append(f"line {line.number} is longer than {_LONGEST:,} characters and was not read")
             continue
-        for words in _split(line, script.known):
+        for words in split(line.text, line.number, script.known, script.arrays):
             _simple(script, words, depth)
 
 
@@ -110,8 +105,11 @@ def _logical(text: str, first: int) -> Iterator[_Line]:
             (joined.endswith("\\") or quote or _is_array(joined)) and place + 1 < len(lines) and place - start < _SPAN
         ):
             place += 1
+            outer = quote
             more, quote = _uncommented(lines[place], quote)
-            if _is_array(joined) and not quote and not joined.endswith("\\"):
+            if outer == '"' and joined.endswith("\\"):
+                joined = joined[:-1] + more
+            elif _is_array(joined) and not quote and not joined.endswith("\\"):
                 joined += " \n" + more
             elif joined.endswith("\\") and not joined.endswith("\\\\"):
                 joined = joined[:-1] + ("" if joined[-2:-1].strip() and more[:1].strip() else " \n") + more
@@ -148,57 +146,6 @@ def _uncommented(line: str, quote: str) -> tuple[str, str]:
             return line[:place].rstrip(), ""
         place += 1
     return line if quote else line.rstrip(), quote
-
-
-def _split(line: _Line, known: dict[str, str]) -> Iterator[list[Word]]:
-    lexer = shlex.shlex(without_outputs(line.text), posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    words: list[Word] = []
-    array, elements = "", list[str]()
-    skip = False
-    while True:
-        number = line.number + lexer.lineno - 1
-        try:
-            piece = lexer.get_token()
-        except ValueError:  # a quote that never closes
-            break
-        if piece is None:
-            break
-        number = max(number, line.number + lexer.lineno - 1 - piece.count("\n"))
-        if _REDIRECTS.fullmatch(piece):
-            skip = True
-            if words and words[-1].text in ("1", "2") and len(words) > 1:
-                words.pop()
-        elif array:
-            if _ENDS.fullmatch(piece):
-                known[array] = shlex.join(elements)
-                array, elements = "", []
-            else:
-                elements.append(expand(piece, known)[0])
-        elif piece == "(" and words and (named := _ARRAY_NAME.fullmatch(words[-1].text)):
-            words.pop()
-            array = named[1]
-            elements = shlex.split(known.get(array, "")) if named[0].endswith("+=") else []
-        elif _ENDS.fullmatch(piece):
-            yield words
-            words = []
-        elif skip:
-            skip = False
-        else:
-            value, is_open = expand(piece, known)
-            words += _split_value(value, number, is_open) if _WHOLE.fullmatch(piece) else [Word(value, number, is_open)]
-    yield words
-
-
-def _split_value(value: str, number: int, is_open: bool) -> list[Word]:
-    """Split the options that a variable holds, as a shell does; a value of another kind stays one word."""
-    if not value.lstrip().startswith("-") or is_open:
-        return [Word(value, number, is_open)] if value or is_open else []
-    try:
-        return [Word(one, number) for one in shlex.split(value)]
-    except ValueError:
-        return [Word(value, number, open=True)]
 
 
 def _simple(script: _Script, words: list[Word], depth: int) -> None:
@@ -242,9 +189,6 @@ def _assign(script: _Script, word: Word, *, exported: bool) -> None:
         return
     name, plus, value = found.groups()
     value = script.known.get(name, "") + value if plus else value
-    if word.open:
-        script.known.pop(name, None)
-    else:
-        script.known[name] = value
+    script.known[name] = value
     if exported:
         script.exported[name] = Setting(name, value, word.line, word.open)
