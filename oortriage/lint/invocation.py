@@ -191,24 +191,29 @@ class _Parser:
         )  # fmt: skip
 
     def _short(self, word: Word) -> Option:
-        """Read ``-tp 2``, ``-tp=2``, ``-O3``, ``-O.level=3``."""
+        """Read ``-tp 2``, ``-tp=2``, ``-cc.mode=0``, ``-O3``, ``-O.level=3``."""
         written, mark, value = word.text.partition("=")
         if _COMPILATION.match(written):
-            name = self._aliases.get("-O", "-O")
-            flag = self._surface.flags.get(name)
-            if written == "-O" and not mark:
-                taken, is_open = self._value(flag, negated=False)
-                return Option(
-                    written, name, taken, word.line, is_open, "exact" if flag else "absent", flag, dotted=True
-                )
-            how: How = "exact" if flag else "absent"
-            return Option("-O", name, written[2:], word.line, word.open, how, flag, attached=True, dotted=True)
-        name = self._aliases.get(written, written)
+            return self._level(word)
+        base, dot, _ = written.partition(".")
+        name = self._aliases.get(base, base)
         flag = self._surface.flags.get(name)
         taken, is_open = (value, word.open) if mark else self._value(flag, negated=False)
-        return Option(
-            written, name, taken, word.line, is_open, "exact" if flag else "absent", flag, attached=bool(mark)
-        )
+        how: How = "exact" if flag else "absent"
+        return Option(written, name, taken, word.line, is_open, how, flag, attached=bool(mark), dotted=bool(dot))
+
+    def _level(self, word: Word) -> Option:
+        """Read ``-O``: up to 0.11.2 another name of ``--compilation-config``; then a level, and with a dot the old."""
+        written, mark, _ = word.text.partition("=")
+        named = self._aliases.get("-O", "")
+        later = "--compilation-config" if "." in written else "--optimization-level"
+        name = named or (later if "--optimization-level" in self._surface.flags else "-O")
+        flag = self._surface.flags.get(name)
+        how: How = "exact" if flag else "absent"
+        if written == "-O" and not mark:
+            taken, is_open = self._value(flag, negated=False)
+            return Option(written, name, taken, word.line, is_open, how, flag, dotted=True)
+        return Option("-O", name, word.text[2:], word.line, word.open, how, flag, attached=True, dotted=True)
 
     def _resolve(self, base: str) -> tuple[str, How, tuple[str, ...]]:
         if base not in self._known:

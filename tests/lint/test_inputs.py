@@ -98,6 +98,40 @@ def test_several_releases_are_told() -> None:
     assert (one.vllm, "0.9.2, 0.10.0" in one.notes[0]) == ("0.10.0", True)
 
 
+WRAPPED = r"""
+start() {
+  local extra="$1"
+  local serve="${PREFIX} VLLM_USE_V1=1 \
+    vllm serve ${MODEL} ${DTYPE} --foo ${extra} > ${LOG} 2>&1"
+  setsid bash -c "${serve}" &
+  local -a cmd=(
+    "${PYTHON}"
+    -m
+    vllm.entrypoints.openai.api_server
+    --bar "${port}"
+  )
+  local -a more=()
+  read -r -a more <<< "${extra_args}"
+  cmd+=("${more[@]}")
+  nohup env CUDA_VISIBLE_DEVICES="${gpu}" "${cmd[@]}" > log 2>&1 &
+  "${VLLM_CLI}" serve "${M}" --baz
+}
+export MODEL=x \
+#VLLM_LOGGING_LEVEL=DEBUG \
+uv run vllm serve $MODEL --qux
+"""
+
+
+def test_commands_are_found_in_variables_arrays_and_after_a_comment_that_ends_one() -> None:
+    assert lines(WRAPPED.strip("\n"), "0.22.1", "serve.sh") == [
+        (5, "LT101", "--foo"),
+        (5, "LT202", "VLLM_USE_V1"),
+        (10, "LT101", "--bar"),
+        (16, "LT101", "--baz"),
+        (20, "LT101", "--qux"),
+    ]
+
+
 DOCKERFILE = r"""
 # syntax=docker/dockerfile:1
 ARG V=v0.10.2

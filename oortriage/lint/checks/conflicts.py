@@ -154,6 +154,30 @@ def _tools(case: Case) -> Iterator[Hit]:
         yield Hit(choice.name, "needs --tool-call-parser; vLLM ends with a TypeError", choice.line, "0.6.0")
 
 
+def _level(case: Case) -> Iterator[Hit]:
+    option = case.option("--optimization-level")
+    if option and option.written == "-O":
+        text = (
+            "sets --optimization-level here; up to 0.11.2 it was another name of --compilation-config, and a number its "
+            "level"
+        )
+        yield Hit(f"-O{option.value or ''}", text, option.line, "0.12.0")
+
+
+def _estimate(case: Case) -> Iterator[Hit]:
+    setting = case.settings.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS")
+    if setting is None or setting.open:
+        return
+    if setting.value.strip() == "0":
+        text = (
+            "leaves CUDA graphs out of the budget, as was the default up to 0.19.1: they must fit beside the share of "
+            "--gpu-memory-utilization"
+        )
+    else:
+        text = "is the default since 0.20.0: the graphs' estimate is taken off the KV cache"
+    yield Hit(f"{setting.name}={setting.value}", text, setting.line, "0.20.0")
+
+
 CHECKS = (
     Check(
         "LT401",
@@ -275,5 +299,23 @@ CHECKS = (
         "vLLM 0.6.3 entrypoints/openai/cli_args.py:244",
         _tools,
         "0.6.0",
+    ),
+    Check(
+        "LT414",
+        "info",
+        "`-O` that changed its meaning",
+        "From 0.12.0 on a number after `-O` is the optimization level, no more the level of `--compilation-config`.",
+        "vLLM 0.11.0 engine/arg_utils.py:934; 0.12.0 utils/argparse_utils.py:247-270",
+        _level,
+        "0.12.0",
+    ),
+    Check(
+        "LT415",
+        "info",
+        "An estimate of CUDA graphs whose default changed",
+        "`VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS` came with 0.18.0, off; from 0.20.0 on it is on.",
+        "vLLM 0.19.1 envs.py:1655; 0.20.0 envs.py:1725",
+        _estimate,
+        "0.20.0",
     ),
 )
