@@ -142,6 +142,27 @@ def test_a_source_tree_counts_before_the_table(inside: Run, tmp_path: Path) -> N
     ]  # fmt: skip
 
 
+def test_an_installed_vllm_counts_where_nothing_else_names_a_release(
+    inside: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from oortriage.kernels.source import folder
+    from oortriage.kernels.source._interface import SourceSpec
+
+    for name, text in RELEASE.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    spec = SourceSpec("vllm", "0.99.2", "installed", str(tmp_path))
+    monkeypatch.setattr(folder, "installed_spec", lambda _: spec)
+    table = json.loads(inside("lint", "--format", "json", "vllm serve m --size 9").stdout)
+    assert table["inputs"][0]["vllm"] == "0.99.2"
+    assert [one["code"] for one in table["findings"]] == ["LT301"]
+    # A release that the input itself names counts more, and one that cannot be read counts as none.
+    command = "docker run vllm/vllm-openai:v0.17.1 --model m"
+    assert json.loads(inside("lint", "--format", "json", command).stdout)["inputs"][0]["vllm"] == "0.17.1"
+    (tmp_path / "vllm" / "envs.py").write_text("def (")
+    assert "newest in the table" in inside("lint", "vllm serve m").stdout
+
+
 def test_the_reference_is_current() -> None:
     assert (ROOT / "docs" / "lint.md").read_text(encoding="utf-8") == reference(), "oortriage lint --list -f markdown"
 

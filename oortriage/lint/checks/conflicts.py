@@ -10,6 +10,8 @@ from oortriage.lint.unit import Setting
 
 _ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _EXPANDABLE = re.compile(r"expandable_segments\s*:\s*true", re.IGNORECASE)
+#: A share from which on less is left than graphs take: 3 % of 80 GiB are 2.4 GiB.
+_ALMOST_ALL = 0.97
 #: V0 reads up to this many tokens in one go without chunked prefill; above, it turns that on itself.
 _V0_CHUNKS = 32_768
 
@@ -158,8 +160,8 @@ def _level(case: Case) -> Iterator[Hit]:
     option = case.option("--optimization-level")
     if option and option.written == "-O":
         text = (
-            "sets --optimization-level here; up to 0.11.2 it was another name of --compilation-config, and a number its "
-            "level"
+            "sets --optimization-level here; up to 0.11.2 it was another name of --compilation-config, "
+            "and a number its level"
         )
         yield Hit(f"-O{option.value or ''}", text, option.line, "0.12.0")
 
@@ -176,6 +178,16 @@ def _estimate(case: Case) -> Iterator[Hit]:
     else:
         text = "is the default since 0.20.0: the graphs' estimate is taken off the KV cache"
     yield Hit(f"{setting.name}={setting.value}", text, setting.line, "0.20.0")
+
+
+def _full(case: Case) -> Iterator[Hit]:
+    option, share = case.option("--gpu-memory-utilization"), case.number("--gpu-memory-utilization")
+    if option and share is not None and _ALMOST_ALL <= share <= 1 and not case.on("--enforce-eager"):
+        text = (
+            "leaves CUDA graphs no room: this release captures them after the KV cache, outside the share; "
+            "a start that ends with `out of memory` while capturing comes from here"
+        )
+        yield Hit(f"{option.name} {option.value}", text, option.line)
 
 
 CHECKS = (
@@ -317,5 +329,15 @@ CHECKS = (
         "vLLM 0.19.1 envs.py:1655; 0.20.0 envs.py:1725",
         _estimate,
         "0.20.0",
+    ),
+    Check(
+        "LT416",
+        "info",
+        "A memory share that leaves nothing for CUDA graphs",
+        "Up to 0.19.1 their memory is no part of the budget; from 0.20.0 on an estimate is taken off the KV cache.",
+        "vLLM 0.17.1 v1/worker/gpu_worker.py:384-409; 0.20.0 v1/worker/gpu_worker.py:395-425",
+        _full,
+        "",
+        "0.19.1",
     ),
 )

@@ -81,6 +81,8 @@ def _metric(case: Case) -> Iterator[Hit]:
     for word in case.unit.words:
         if _METRIC.search(word.text):
             text = "is no metric of dcgm-exporter; it exports DCGM_FI_DEV_FB_USED, in MiB"
+            if "$4" in word.text:
+                text += "; and of dcgmi dmon's columns $1 and $2 name the card, $3 is the first field asked for"
             yield Hit("nvidia_dcgm_fb_used_bytes", text, word.line)
 
 

@@ -188,6 +188,11 @@ def _fp8(case: Case) -> Iterator[Hit]:
     option = case.option("--kv-cache-dtype")
     if not case.card or not option or option.open or not (option.value or "").startswith("fp8"):
         return
+    backend = case.option("--attention-backend")
+    if backend and (backend.value or "").upper() == "FLASH_ATTN" and case.card.capability < (9, 0):
+        text = f"FlashAttention takes an FP8 cache on compute capability 9.0 alone, and this is {case.card.said}"
+        yield Hit(f"--kv-cache-dtype {option.value} with --attention-backend FLASH_ATTN", text, option.line)
+        return
     if case.card.capability < (8, 9) and case.at("0.8.0"):
         text = (
             f"{case.card.said} has no FP8 arithmetic (8.9 and later have): Triton attention refuses an FP8 cache "
@@ -195,6 +200,13 @@ def _fp8(case: Case) -> Iterator[Hit]:
             "FlashAttention takes one on 9.0 alone; FlashInfer remains, on 8.0 and later"
         )
         yield Hit(f"--kv-cache-dtype {option.value}", text, option.line)
+
+
+def _multiple(case: Case) -> Iterator[Hit]:
+    option, value = case.option("--block-size"), case.number("--block-size")
+    if option and value is not None and value >= 1 and value % 16:
+        text = "is no multiple of 16, which FlashAttention and Triton attention need; no choice of the parser says so"
+        yield Hit(f"--block-size {option.value}", text, option.line)
 
 
 CHECKS = (
@@ -278,5 +290,14 @@ CHECKS = (
         "Asked only with --gpu, from 0.8.0 on.",
         "vLLM 0.17.1 v1/attention/backends/fa_utils.py:143-147; 0.33.0 v1/attention/backends/triton_attn.py:521",
         _fp8,
+    ),
+    Check(
+        "LT311",
+        "warning",
+        "A block size that the usual attention does not take",
+        "From 0.18.0 on the parser takes any whole number; the attention backend decides.",
+        "vLLM 0.18.0 v1/attention/backends/flash_attn.py and triton_attn.py, get_supported_kernel_block_sizes",
+        _multiple,
+        "0.18.0",
     ),
 )
