@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oortriage.cli.output import Color, Sink, style_for
+from oortriage.cli.output import Color, Sink, complain, style_for
 from oortriage.cli.patch_options import Folder, Python
 
 if TYPE_CHECKING:
+    from oortriage.errors import InputError
     from oortriage.lint.checks import Card
     from oortriage.lint.surface import Surface
     from oortriage.lint.unit import Document
@@ -69,7 +70,7 @@ def lint(
         raise UsageError("what is to be checked? A command in quotes, files, or -- COMMAND...")
     if vllm and (vllm_source or python):
         raise UsageError("--vllm names a release, --vllm-source and --python a tree: give one")
-    documents = _documents(target)
+    documents, failed = _documents(target)
     request = Request(
         vllm,
         _tree(vllm_source, python) if vllm_source or python else None,
@@ -79,30 +80,53 @@ def lint(
     )
     result = check(documents, request)
     Sink(output).put(lint_report(result, format.value, style_for(color, output)))
-    raise typer.Exit(result.exit_code)
+    for problem in failed:
+        complain(problem)
+    raise typer.Exit(2 if failed else result.exit_code)
 
 
-def _documents(target: list[str]) -> list[tuple[str, Document]]:
-    """Take what was given as files, where all of it are files, else as a command."""
+def _documents(target: list[str]) -> tuple[list[tuple[str, Document]], list[InputError]]:
+    """Take what was given as files, where all of it are files, else as a command.
+
+    Raises:
+        InputError: nothing of it can be read.
+    """
     from oortriage.errors import InputError
-    from oortriage.lint.inputs.detect import LARGEST, read_bytes, read_document
+    from oortriage.lint.inputs.detect import LARGEST, read_document
     from oortriage.lint.inputs.shell import read_shell, words_unit
     from oortriage.lint.unit import Document, Word
 
     if target == ["-"]:
-        return [("<stdin>", read_document(sys.stdin.buffer.read(LARGEST + 1), "<stdin>"))]
+        return [("<stdin>", read_document(sys.stdin.buffer.read(LARGEST + 1), "<stdin>"))], []
     files = [_exists(one) for one in target]
     if all(files):
-        return [(one, read_document(read_bytes(Path(one)), one)) for one in target]
+        return _read_files(target)
     if len(target) == 1:
         if " " not in target[0] and "\n" not in target[0]:
             raise InputError(f"{target[0]}: there is no such file; a command stands in quotes, or after --")
-        return [("", read_shell(target[0][:LARGEST], "command"))]
+        return [("", read_shell(target[0][:LARGEST], "command"))], []
     if target[0] not in ("env", "exec") and files[0] and not os.access(target[0], os.X_OK):
         missing = next(one for one, there in zip(target, files, strict=True) if not there)
         raise InputError(f"{missing}: there is no such file")
     words = [Word(one, 1, open="{{" in one) for one in target]
-    return [("", Document("command", tuple(words_unit(words))))]
+    return [("", Document("command", tuple(words_unit(words))))], []
+
+
+def _read_files(names: list[str]) -> tuple[list[tuple[str, Document]], list[InputError]]:
+    """Read files; one that cannot be read does not keep the others from being checked."""
+    from oortriage.errors import InputError
+    from oortriage.lint.inputs.detect import read_bytes, read_document
+
+    documents: list[tuple[str, Document]] = []
+    failed: list[InputError] = []
+    for name in names:
+        try:
+            documents.append((name, read_document(read_bytes(Path(name)), name)))
+        except InputError as problem:
+            failed.append(problem)
+    if not documents:
+        raise failed[0]
+    return documents, failed
 
 
 def _exists(name: str) -> bool:

@@ -102,6 +102,17 @@ def test_files_of_several_kinds_each_with_its_release(inside: Run, tmp_path: Pat
     ]
 
 
+def test_one_bad_file_does_not_hide_what_is_wrong_with_the_others(inside: Run, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("vllm serve m --foo\n")
+    (tmp_path / "bad.yaml").write_text("a: [1")
+    (tmp_path / "bin.sh").write_bytes(b"\0")
+    done = inside("lint", "bad.yaml", "run.sh", "bin.sh", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "LT101 --foo" in done.stdout
+    assert [line.split(":")[1].strip() for line in done.stderr.splitlines()] == ["bad.yaml", "bin.sh"]
+    assert "bad.yaml" in complained(inside("lint", "bad.yaml", "bin.sh", cwd=tmp_path))
+
+
 def test_standard_input_is_a_file_too(run: Run) -> None:
     done = run("lint", "-", "--vllm", "0.17.1", stdin="\nvllm serve m --foo\n")
     assert done.returncode == 1

@@ -252,6 +252,19 @@ def test_a_kubernetes_manifest() -> None:
     ]
 
 
+def test_a_config_map() -> None:
+    text = """
+kind: ConfigMap
+data:
+  VLLM_NONSENSE: "1"
+  start.sh: |
+    #!/bin/sh
+    vllm serve m --foo
+  notes: VLLM_OTHER=1
+"""
+    assert lines(text.strip("\n"), "0.17.1", "map.yaml") == [(3, "LT201", "VLLM_NONSENSE"), (6, "LT101", "--foo")]
+
+
 def test_a_manifest_puts_its_own_variables_in() -> None:
     from oortriage.lint.checks import Model
 

@@ -187,3 +187,20 @@ def test_versions_order_post_releases_and_drop_local_parts() -> None:
 def test_the_table_is_plain_json_that_a_reader_can_check() -> None:
     again = msgspec.json.decode(msgspec.json.encode(tables()), type=type(tables()))
     assert again == tables()
+
+
+@pytest.mark.index
+@pytest.mark.parametrize("version", ["0.6.3", "0.17.1", "0.33.0"])
+def test_the_table_is_what_the_published_wheel_holds(version: str) -> None:
+    from oortriage.kernels.source import SourceError
+    from oortriage.kernels.source.wheel import WheelSource, wheel_spec
+    from oortriage.lint.extract.release import surface_of
+
+    pytest.importorskip("remotezip")
+    try:
+        read = surface_of(WheelSource(wheel_spec("vllm", version)), version, "")
+    except SourceError as problem:
+        pytest.skip(f"no way to the package index: {problem}")
+    shipped = tables().surface(version)
+    assert (read.flags, read.variables) == (shipped.flags, shipped.variables)
+    assert (read.keywords, read.modules) == (shipped.keywords, shipped.modules)

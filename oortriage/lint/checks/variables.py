@@ -42,7 +42,7 @@ def _never(case: Case) -> Iterator[Hit]:
             continue
         strict = case.on("--fail-on-environ-validation") is not None
         then = ", and --fail-on-environ-validation makes it an error" if strict else ""
-        text = f"vLLM {case.release.text} does not read it, and no release read does{then}"
+        text = f"is in envs.py neither of vLLM {case.release.text} nor of any release read{then}"
         text += close_to(name, case.surface.variables)
         yield Hit(name, text, setting.line, severity="error" if strict else None)
 

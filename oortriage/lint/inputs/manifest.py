@@ -11,6 +11,7 @@ from oortriage.lint.inputs.shell import TALK, shell_units, words_unit
 from oortriage.lint.inputs.yaml_nodes import UNKNOWN, Budget, compose, line_of, mapping, scalar, sequence, walk
 from oortriage.lint.unit import Document, Kind, Setting, Unit, Word
 
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*$")
 _OPTION = re.compile(r"[a-z][a-z0-9_-]*$")
 #: Kubernetes puts variables in as ``$(NAME)``.
 _KUBERNETES = re.compile(r"\$\(([A-Za-z_]\w*)\)")
@@ -37,6 +38,8 @@ def read_manifest(text: str) -> Document:
             kind = "kubernetes"
             for node in walk(document, budget):
                 keys = mapping(node, budget)
+                if scalar(keys.get("kind")) == "ConfigMap":
+                    units += _config_map(mapping(keys.get("data"), budget))
                 for name in ("containers", "initContainers"):
                     for container in sequence(keys.get(name), budget):
                         units += _container(mapping(container, budget), budget, versions)
@@ -66,6 +69,21 @@ def _container(keys: dict[str, Any], budget: Budget, versions: list[str]) -> lis
     known = {one.name: one.value for one in settings if not one.open}
     entry_words, args = ([_told(word, known) for word in _list(keys.get(name), budget)] for name in ("command", "args"))
     return _units(entry_words, args, tuple(settings), image)
+
+
+def _config_map(data: dict[str, Any]) -> list[Unit]:
+    """Take a ConfigMap: keys that are names of variables, and values that are scripts."""
+    settings = [
+        Setting(name, value, line_of(node))
+        for name, node in data.items()
+        if _VARIABLE.match(name) and (value := scalar(node)) is not None
+    ]
+    units = [Unit(settings=tuple(settings))] if settings else []
+    for name, node in data.items():
+        text = scalar(node) or ""
+        if name.endswith((".sh", ".bash")) or text.startswith("#!"):
+            units += shell_units(text, line_of(node) + 1)[0]
+    return units
 
 
 def _units(entry: list[Word], command: list[Word], settings: tuple[Setting, ...], image: str) -> list[Unit]:
