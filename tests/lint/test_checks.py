@@ -50,6 +50,7 @@ EXAMPLES = [
     Example("LT111", "EngineArgs(modle='m')", "EngineArgs(model='m')", name="a.py"),
     Example("LT112", "python -m vllm.entrypoints.api_server", "python -m vllm.entrypoints.openai.api_server", "0.25.1"),
     Example("LT113", "python3 -m vllm.entrypoints.api_server", "vllm serve m", "0.6.3"),
+    Example("LT114", f"{S} --kv-transfer-config.a 1", f"{S} --kv-transfer-config.a 1", "0.8.5", "0.9.0"),
     Example("LT201", f"VLLM_NONSENSE=1 {S}", f"VLLM_LOGGING_LEVEL=DEBUG {S}"),
     Example("LT201", f"VLLM_LOGING_LEVEL=DEBUG {S}", f"VLLM_SERVICE_HOST=10.0.0.1 VLLM_EXTRA_ARGS=x {S}"),
     Example("LT202", f"VLLM_ATTENTION_BACKEND=FLASHINFER {S}", f"VLLM_ATTENTION_BACKEND=FLASHINFER {S}", "0.15.1", "0.14.1"),
@@ -226,8 +227,22 @@ def test_model_with_serve_is_judged_by_release() -> None:
     }
     assert told == {
         "0.5.4": [("warning", "0.5.4")], "0.6.3": [("error", "0.5.5")], "0.8.2": [("error", "0.5.5")],
-        "0.8.3": [("warning", "0.8.3")], "0.33.0": [("warning", "0.8.3")],
+        "0.8.3": [("warning", "0.8.3")], "0.33.0": [("warning", "0.11.1")],
     }  # fmt: skip
+
+
+def test_a_model_before_and_after_serve_is_one_too_many() -> None:
+    told = {
+        version: [
+            (one.code, one.severity) for one in findings("vllm serve a --model b", version) if one.code == "LT403"
+        ]
+        for version in ("0.8.5", "0.11.1")
+    }
+    assert told == {"0.8.5": [("LT403", "warning")], "0.11.1": [("LT403", "error")]}
+
+
+def test_a_field_of_dcgm_that_nobody_knows_is_no_error() -> None:
+    assert [one.severity for one in findings("dcgmi dmon -e 2004,9999,252")] == ["error", "warning"]
 
 
 def test_block_sizes_follow_the_releases_even_where_they_went_back() -> None:

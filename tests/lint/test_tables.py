@@ -153,6 +153,17 @@ def test_every_release_was_read_and_stands_in_order() -> None:
     assert {"0.5.4", "0.6.3.post1", "0.17.1", "0.33.0"} <= set(read)
 
 
+def test_the_texts_name_the_releases_that_were_read() -> None:
+    """Who reads more releases must change what the checks and the page say of them."""
+    from oortriage.lint.checks import CHECKS
+    from oortriage.lint.reference import reference
+
+    first, last = tables().read[0], tables().read[-1]
+    texts = [reference(), *(one.source for one in CHECKS if "every" in one.source)]
+    assert len(texts) > 5
+    assert all(f"{first} to {last}" in " ".join(one.split()) for one in texts)
+
+
 def small(version: str, *names: str) -> Surface:
     return Surface(version, {name: Flag("int") for name in names}, frozenset(), frozenset())
 

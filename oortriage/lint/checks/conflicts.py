@@ -29,8 +29,7 @@ def _sleep(case: Case) -> Iterator[Hit]:
     if setting and sleep:
         text = (
             "sleep mode's memory pool refuses expandable segments: AssertionError `Expandable segments are not "
-            "compatible "
-            "with memory pool.`; take one of the two out"
+            "compatible with memory pool.`; take one of the two out"
         )
         yield Hit(f"{setting.name}={setting.value} with --enable-sleep-mode", text, setting.line, "0.8.0", "0.20.0")
 
@@ -60,10 +59,14 @@ def _model(case: Case) -> Iterator[Hit]:
     elif case.at("0.5.5", "0.8.2"):
         text = "vllm serve ends with a ValueError: the model stands as a word of its own, `vllm serve MODEL`"
         yield Hit("--model", text, option.line, "0.5.5", "0.8.2", severity="error")
-    elif case.at("0.8.3"):
-        twice = ", and the word that stands there already is one too many" if made.positional else ""
-        text = f"is taken with a warning and put after `vllm serve`{twice}; write `vllm serve MODEL`"
-        yield Hit("--model", text, option.line, "0.8.3", severity="error" if made.positional else None)
+    elif case.at("0.8.3", "0.11.0"):
+        which = "is ignored with a warning: the model after `vllm serve` counts" if made.positional else "is taken"
+        text = f"{which}; vLLM asks to write `vllm serve MODEL`"
+        yield Hit("--model", text, option.line, "0.8.3", "0.11.0")
+    else:
+        twice = ", where a model stands already: the two make one word too many" if made.positional else ""
+        text = f"is put after `vllm serve` with a warning{twice}; write `vllm serve MODEL`"
+        yield Hit("--model", text, option.line, "0.11.1", severity="error" if made.positional else None)
 
 
 def _no_model(case: Case) -> Iterator[Hit]:
@@ -92,7 +95,9 @@ def _chunks(case: Case) -> Iterator[Hit]:
         return
     off = case.off("--enable-chunked-prefill")
     chunked = case.option("--enable-chunked-prefill")
-    silent = case.at(until="0.7.3") and chunked is None and length <= _V0_CHUNKS
+    opted = case.settings.get("VLLM_USE_V1")
+    first = case.at(until="0.7.3") and (opted is None or opted.value == "0")
+    silent = first and chunked is None and length <= _V0_CHUNKS
     if off or silent:
         why = "chunked prefill is switched off" if off else "this release does not chunk prefill by itself"
         text = f"{tokens:,.0f} tokens a step hold no prompt of {length:,.0f} and {why}; vLLM ends with a ValueError"
@@ -160,8 +165,8 @@ def _level(case: Case) -> Iterator[Hit]:
     option = case.option("--optimization-level")
     if option and option.written == "-O":
         text = (
-            "sets --optimization-level here; up to 0.11.2 it was another name of --compilation-config, "
-            "and a number its level"
+            "sets --optimization-level here; up to 0.11.2 it was another name of --compilation-config, and a number "
+            "its level"
         )
         yield Hit(f"-O{option.value or ''}", text, option.line, "0.12.0")
 
@@ -184,8 +189,8 @@ def _full(case: Case) -> Iterator[Hit]:
     option, share = case.option("--gpu-memory-utilization"), case.number("--gpu-memory-utilization")
     if option and share is not None and _ALMOST_ALL <= share <= 1 and not case.on("--enforce-eager"):
         text = (
-            "leaves CUDA graphs no room: this release captures them after the KV cache, outside the share; "
-            "a start that ends with `out of memory` while capturing comes from here"
+            "leaves CUDA graphs no room: this release captures them after the KV cache, outside the share; a start "
+            "that ends with `out of memory` while capturing comes from here"
         )
         yield Hit(f"{option.name} {option.value}", text, option.line)
 
@@ -214,7 +219,7 @@ CHECKS = (
         "LT403",
         "warning",
         "`--model` with `vllm serve`",
-        "0.5.5 to 0.8.2 end with a ValueError (an error here), later releases move the model and warn.",
+        "0.5.5 to 0.8.2 end with a ValueError (an error here); later releases warn, and from 0.11.1 on move the model.",
         "vLLM 0.7.3 entrypoints/cli/serve.py:25-29; 0.17.1 utils/argparse_utils.py:187-218",
         _model,
     ),
@@ -240,11 +245,8 @@ CHECKS = (
         "LT406",
         "error",
         "Fewer tokens a step than the longest prompt, without chunked prefill",
-        "The V1 "
-        "engine chunks "
-        "prefill unless told not to; V0 did so only when asked, or above 32,768 tokens. Between 0.8.0 and "
-        "0.10.2 it is "
-        "asked only where the command switches chunking off.",
+        "The V1 engine chunks prefill unless told not to; V0 did so only when asked, or above 32,768 tokens. Between "
+        "0.8.0 and 0.10.2 it is asked only where the command switches chunking off.",
         "vLLM 0.6.3.post1 config.py:988-1003; 0.17.1 config/scheduler.py:252-262",
         _chunks,
     ),
@@ -310,7 +312,7 @@ CHECKS = (
         "`--enable-auto-tool-choice` needs `--tool-call-parser`.",
         "vLLM 0.6.3 entrypoints/openai/cli_args.py:244",
         _tools,
-        "0.6.0",
+        "0.6.3",
     ),
     Check(
         "LT414",

@@ -24,14 +24,15 @@ _CUDA = "docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-v
 VARIABLES = {
     "CUDA_DISABLE_DEPRECATED_PTX": Myth(
         "LT501", "to switch CUDA graphs off, against fragmentation",
-        "CUDA has no such variable. --enforce-eager switches CUDA graphs off; they take memory outside the KV "
-        "cache, but "
+        "CUDA has no such variable. --enforce-eager switches CUDA graphs off; they take memory outside the KV cache, "
+        "but "
         "fragment nothing. CUDA_DISABLE_PTX_JIT is real and does something else", _CUDA,
     ),
     "VLLM_PROFILE_MEMORY": Myth(
         "LT502", "to switch a memory profiler on",
         "vLLM has no such variable. VLLM_LOGGING_LEVEL=DEBUG prints what the start-up measured (0.9.2 to 0.25.1); "
-        "VLLM_TORCH_PROFILER_DIR with VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY=1 traces allocations (0.10.1 to 0.15.1), "
+        "VLLM_TORCH_PROFILER_DIR with VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY=1 traces allocations (0.10.1 to "
+        "0.15.1), "
         "later --profiler-config", _ENVS,
     ),
     "NV_GPU_NVLINK_ENABLE": Myth(
@@ -76,8 +77,7 @@ def _mps(case: Case) -> Iterator[Hit]:
     if setting is not None and "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT" not in case.settings:
         text = (
             "MPS lets processes share a card and caps no memory; the cap is CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, and "
-            "vLLM's "
-            "own is --gpu-memory-utilization of each instance"
+            "vLLM's own is --gpu-memory-utilization of each instance"
         )
         yield Hit(setting.name, text, setting.line)
 
@@ -87,9 +87,8 @@ def _malloc_async(case: Case) -> Iterator[Hit]:
         setting = case.settings.get(name)
         if setting is not None and "backend:cudaMallocAsync" in setting.value.replace(" ", ""):
             text = (
-                "changes PyTorch's allocator; vLLM's KV cache is one tensor a layer, allocated once at the start, "
-                "so that "
-                "this neither fragments nor mends it"
+                "changes PyTorch's allocator; vLLM's KV cache is one tensor a layer, allocated once at the start, so "
+                "that this neither fragments nor mends it"
             )
             yield Hit(f"{name}={setting.value}", text, setting.line)
 
@@ -108,8 +107,8 @@ CHECKS = (
         "LT509",
         "info",
         "The KV cache is not allocated page by page",
-        "A KV page is a slice of a tensor that vLLM "
-        "allocates at the start; alignment or the allocator's backend has no part in it.",
+        "A KV page is a slice of a tensor that vLLM allocates at the start; alignment or the allocator's backend has "
+        "no part in it.",
         "vLLM 0.6.3.post1 worker/cache_engine.py:67-86",
         _malloc_async,
     ),

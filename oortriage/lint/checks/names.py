@@ -161,7 +161,7 @@ def _twice(case: Case) -> Iterator[Hit]:
     seen: dict[str, Option] = {}
     for option in made.options:
         flag = option.flag
-        if flag is None or option.dotted or flag.kind in ("list", "json", "unknown"):
+        if flag is None or option.dotted or option.open or flag.kind in ("list", "json", "unknown"):
             continue
         before = seen.get(option.name)
         if before and (before.value, before.negated) != (option.value, option.negated):
@@ -210,6 +210,14 @@ def _keywords(case: Case) -> Iterator[Hit]:
         yield Hit(name, text, option.line, since, until)
 
 
+def _dotted(case: Case) -> Iterator[Hit]:
+    made = _parsed(case)
+    for option in made.options if made else ():
+        if option.dotted and option.flag and option.written.startswith("--"):
+            text = f"a key after a dot came with 0.9.0; write {option.name} '{{...}}'"
+            yield Hit(option.written, text, option.line, "0.9.0")
+
+
 def _module(case: Case) -> Iterator[Hit]:
     made = case.invocation
     if made is None or not made.module:
@@ -235,8 +243,8 @@ CHECKS = (
         "LT101",
         "error",
         "An option that no vLLM has",
-        "No release read has an option of this name; vLLM ends with "
-        "`unrecognized arguments`. A real name that is close to it is shown.",
+        "No release read has an option of this name; vLLM ends with `unrecognized arguments`. A real name that is "
+        "close to it is shown.",
         _TABLE,
         _never,
     ),
@@ -244,9 +252,8 @@ CHECKS = (
         "LT102",
         "error",
         "An option that is gone",
-        "Earlier releases had it. The message says which was the "
-        "last, and "
-        "what to write instead where something took its place.",
+        "Earlier releases had it. The message says which was the last, and what to write instead where something took "
+        "its place.",
         _TABLE,
         _gone,
     ),
@@ -262,10 +269,8 @@ CHECKS = (
         "LT104",
         "info",
         "An option that works as an abbreviation only",
-        "Python's argparse takes the beginning "
-        "of an "
-        "option's name when only one option begins so. vLLM's own log prints `--kv-cache-memory`, which is such an "
-        "abbreviation of `--kv-cache-memory-bytes`.",
+        "Python's argparse takes the beginning of an option's name when only one option begins so. vLLM's own log "
+        "prints `--kv-cache-memory`, which is such an abbreviation of `--kv-cache-memory-bytes`.",
         "Python's argparse, allow_abbrev; vLLM 0.10.2 v1/worker/gpu_worker.py",
         _prefix,
     ),
@@ -337,9 +342,19 @@ CHECKS = (
         "LT113",
         "warning",
         "The demonstration server in the place of the real one",
-        "`vllm.entrypoints.api_server` is a "
-        "demonstration with one route. The OpenAI-compatible server is `vllm serve MODEL`.",
+        "`vllm.entrypoints.api_server` is a demonstration with one route. The OpenAI-compatible server is `vllm serve "
+        "MODEL`.",
         "vLLM 0.6.3.post1 entrypoints/api_server.py, its head",
         _demo,
+    ),
+    Check(
+        "LT114",
+        "error",
+        "A key of a JSON option after a dot, before 0.9.0",
+        "`--compilation-config.level 3` is read from 0.9.0 on.",
+        "vLLM 0.9.0 utils.py, FlexibleArgumentParser.parse_args",
+        _dotted,
+        "",
+        "0.8.5.post1",
     ),
 )

@@ -42,8 +42,12 @@ def _fields(case: Case) -> Iterator[Hit]:
         if not one.strip().isdecimal() or len(one.strip()) > 9 or int(one) < _FIELDS:
             continue
         known = {"2004": "memory in use is 252 (MiB)", "2005": "the share of time memory was busy is 204"}
-        more = known.get(one.strip(), "`dcgmi dmon -l` lists them")
-        yield Hit(f"dcgmi dmon -e {one.strip()}", f"is no field: ids stay below {_FIELDS}; {more}", word.line)
+        subject = f"dcgmi dmon -e {one.strip()}"
+        if one.strip() in known:
+            yield Hit(subject, f"is no field: ids stay below {_FIELDS}; {known[one.strip()]}", word.line)
+        else:
+            text = f"is above the highest id of the header that was read, {_FIELDS - 1}; `dcgmi dmon -l` lists yours"
+            yield Hit(subject, text, word.line, severity="warning")
 
 
 def _delay(case: Case) -> Iterator[Hit]:

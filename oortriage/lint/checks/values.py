@@ -195,9 +195,8 @@ def _fp8(case: Case) -> Iterator[Hit]:
         return
     if case.card.capability < (8, 9) and case.at("0.8.0"):
         text = (
-            f"{case.card.said} has no FP8 arithmetic (8.9 and later have): Triton attention refuses an FP8 cache "
-            f"here and "
-            "FlashAttention takes one on 9.0 alone; FlashInfer remains, on 8.0 and later"
+            f"{case.card.said} has no FP8 arithmetic (8.9 and later have): Triton attention has no kernel for an FP8 "
+            "cache here and FlashAttention takes one on 9.0 alone; FlashInfer remains, on 8.0 and later"
         )
         yield Hit(f"--kv-cache-dtype {option.value}", text, option.line)
 
@@ -214,13 +213,9 @@ CHECKS = (
         "LT301",
         "error",
         "A value that is not among the choices",
-        "argparse ends with `invalid choice`. "
-        "Choices differ "
-        "by release: `--block-size` takes 8, 16 and 32 up to 0.6.3.post1 and again in 0.6.5, 64 and 128 in "
-        "0.6.4 and from "
-        "0.6.6 on, any whole number from 0.18.0 on. A value of `--kv-cache-dtype` that 0.33.0 does not know is "
-        "a warning: "
-        "a plug-in may have added it.",
+        "argparse ends with `invalid choice`. Choices differ by release: `--block-size` takes 8, 16 and 32 up to "
+        "0.6.3.post1 and again in 0.6.5, 64 and 128 in 0.6.4 and from 0.6.6 on, any whole number from 0.18.0 on. A "
+        "value of `--kv-cache-dtype` that 0.33.0 does not know is a warning: a plug-in may have added it.",
         _TABLE,
         _choice,
     ),

@@ -88,10 +88,8 @@ CHECKS = (
         "LT201",
         "warning",
         "A variable that no vLLM reads",
-        "No release read has it in envs.py; it does "
-        "nothing. From "
-        "0.17.1 on vLLM warns `Unknown vLLM environment variable detected`. A real name that is close to it is "
-        "shown.",
+        "No release read has it in envs.py; it does nothing. From 0.17.1 on vLLM warns `Unknown vLLM environment "
+        "variable detected`. A real name that is close to it is shown.",
         _TABLE,
         _never,
     ),
