@@ -12,6 +12,7 @@ import msgspec
 from oortriage.errors import InputError, UsageError
 from oortriage.lint.checks import CHECKS, Card, Case, Check, Hit, Model
 from oortriage.lint.finding import SCHEMA_VERSION, Finding, Input, Lint
+from oortriage.lint.image import image_version
 from oortriage.lint.invocation import invocation_of, settings_of
 from oortriage.lint.surface import Surface
 from oortriage.lint.tables import shipped_surface, tables
@@ -66,7 +67,8 @@ def _document(name: str, document: Document, request: Request) -> tuple[Input, l
     found: dict[tuple[str, str, str, int], Finding] = {}
     last: object = None
     for unit in document.units:
-        invocation = invocation_of(unit, surface)
+        own = _own_surface(unit, surface, request)
+        invocation = invocation_of(unit, own)
         commands += invocation is not None
         if commands > _COMMANDS:
             notes.append(f"only the first {_COMMANDS} commands that start vLLM were checked")
@@ -78,7 +80,7 @@ def _document(name: str, document: Document, request: Request) -> tuple[Input, l
             continue
         last = unit.settings
         case = Case(
-            unit, surface, tables(), Release(surface.version), {one.name: one for one in settings_of(unit)}, invocation,
+            unit, own, tables(), Release(own.version), {one.name: one for one in settings_of(unit)}, invocation,
             request.card, request.model,
         )  # fmt: skip
         for finding in _checked(case, name):
@@ -139,12 +141,22 @@ def _surface(document: Document, request: Request) -> tuple[Surface, list[str]]:
     named = sorted({Release(one).text for one in document.versions if _readable(one)}, key=Release)
     if named:
         made = shipped_surface(named[-1])
-        several = [f"names several releases of vLLM, {', '.join(named)}: judged by {named[-1]}"] if named[1:] else []
+        told = f"names several releases of vLLM, {', '.join(named)}: a command with an image is judged by its own"
+        several = [f"{told}, all else by {named[-1]}"] if named[1:] else []
         return msgspec.structs.replace(made, origin=f"named in the input; {made.origin}"), several
     if request.installed is not None:
         return request.installed, []
     newest = shipped_surface(tables().read[-1])
     return newest, [f"no release of vLLM is named: judged by the newest in the table, {newest.version} (--vllm V)"]
+
+
+def _own_surface(unit: Unit, surface: Surface, request: Request) -> Surface:
+    """Return what the release of a command's own image accepts, where the user names none."""
+    if request.vllm or request.surface is not None:
+        return surface
+    images = [unit.image, *(word.text for word in unit.words if "vllm" in word.text)]
+    version = next((found for image in images if (found := image_version(image))), "")
+    return shipped_surface(version) if version and _readable(version) else surface
 
 
 def _readable(version: str) -> bool:

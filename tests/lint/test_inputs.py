@@ -132,6 +132,19 @@ def test_commands_are_found_in_variables_arrays_and_after_a_comment_that_ends_on
     ]
 
 
+def test_a_command_is_judged_by_its_own_image() -> None:
+    text = "docker run vllm/vllm-openai:v0.6.3 --model m {0}\ndocker run vllm/vllm-openai:v0.17.1 --model m {0}\n"
+    assert lines(text.format("--block-size 64"), "", "a.sh") == [(1, "LT301", "--block-size 64")]
+    assert lines(text.format("--attention-backend X"), "", "a.sh") == [(1, "LT103", "--attention-backend")]
+    assert len(lines(text.format("--block-size 64"), "0.6.3", "a.sh")) == 2
+
+
+def test_what_a_script_exports_stays_outside_a_container() -> None:
+    text = "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n{} --model m --enable-sleep-mode\n"
+    assert codes(text.format("docker run vllm/vllm-openai:v0.17.1"), "", "a.sh") == []
+    assert codes(text.format("python -m vllm.entrypoints.openai.api_server"), "0.17.1", "a.sh") == ["LT401"]
+
+
 DOCKERFILE = r"""
 # syntax=docker/dockerfile:1
 ARG V=v0.10.2

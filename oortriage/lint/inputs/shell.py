@@ -17,6 +17,7 @@ _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _ARRAY = re.compile(r"(?:^|\s)[A-Za-z_]\w*\+?=\([^()]*$")
 #: Commands that only print or search: what stands in their words is talk.
 TALK = ("echo", "printf", "logger", "grep", "egrep", "rg", "sed", "awk", "cat", "log", "info", "die", "warn")
+_CONTAINERS = ("docker", "podman", "nerdctl")
 #: What a shell's grammar puts before a command.
 _BEFORE = ("then", "do", "else", "{", "!", "if", "while", "until", "exec", "time")
 _COMMANDS = re.compile(r"\bvllm\b|\bdcgmi\b|\bnvprof\b|\bnvidia-smi\b|VLLM_|CUDA_")
@@ -174,7 +175,8 @@ def _simple(script: _Script, words: list[Word], depth: int) -> None:
     if words[0].text.rpartition("/")[2] in TALK:
         script.units.append(Unit(tuple(words), script.environment(), talk=True))
         return
-    script.units.append(Unit(tuple(words), script.environment()))
+    contained = words[0].text.rpartition("/")[2] in _CONTAINERS  # what the script exports stays outside
+    script.units.append(Unit(tuple(words), () if contained else script.environment()))
     if depth < _DEPTH:
         for word in words:
             if any(char in word.text for char in " \n") and _COMMANDS.search(word.text):
