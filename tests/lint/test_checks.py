@@ -231,6 +231,13 @@ def test_model_with_serve_is_judged_by_release() -> None:
     }  # fmt: skip
 
 
+def test_a_plug_in_s_variable_is_a_remark_unless_the_command_is_strict() -> None:
+    command = "VLLM_ASCEND_ENABLE_X=1 vllm serve m"
+    assert [(one.code, one.severity) for one in findings(command, "0.17.1")] == [("LT201", "info")]
+    strict = findings(f"{command} --fail-on-environ-validation", "0.17.1")
+    assert [(one.code, one.severity) for one in strict] == [("LT201", "error")]
+
+
 def test_a_model_before_and_after_serve_is_one_too_many() -> None:
     told = {
         version: [

@@ -66,6 +66,8 @@ def test_a_script_s_findings_have_their_lines() -> None:
         ("vllm serve m --kv_transfer-config '{\"a\": \"b c\"}' -- extra", ["extra"]),
         ("vllm serve m --foo=a=b --block_size=64", ["--foo", "--block-size 64"]),
         ("vllm serve m '", []),
+        ("pkill -9 -f 'vllm serve --foo'", []),
+        ("[[ $x == *'vllm serve --foo'* ]] && vllm serve m --bar", ["--bar"]),
     ],
 )  # fmt: skip
 def test_shell_is_read_as_a_shell_reads_it(text: str, found: list[str]) -> None:
@@ -253,6 +255,18 @@ items:
         - command: [python3, -m, vllm.entrypoints.openai.api_server]
           args: [--model, m, --foo]
 """
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("services:\n  a:\n    env_file: x.env\n", "env_file"),
+        ("kind: Pod\nspec:\n  containers:\n    - envFrom: [{configMapRef: {name: x}}]\n", "envFrom"),
+    ],
+)
+def test_variables_that_come_from_elsewhere_are_told(text: str, name: str) -> None:
+    (one,) = result(text, "0.17.1", "a.yaml").inputs
+    assert f"the variables of {name} are not read" in one.notes[0]
 
 
 def test_a_kubernetes_manifest() -> None:

@@ -28,6 +28,10 @@ _AT_IMPORT = ("VLLM_LOGGING_", "VLLM_CONFIGURE_LOGGING")
 _ELSE_EARLY = ("CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 
 
+#: Plug-ins that take vLLM's prefix for variables of their own.
+_PLUG_INS = re.compile(r"VLLM_(?:ASCEND|OMNI|SPYRE|GAUDI|HPU|METAL|NEURON|KUNLUN|MLU|MUSA)_\w+")
+
+
 def _absent(case: Case) -> Iterator[Setting]:
     for setting in case.settings.values():
         name = setting.name
@@ -43,6 +47,9 @@ def _never(case: Case) -> Iterator[Hit]:
         strict = case.on("--fail-on-environ-validation") is not None
         then = ", and --fail-on-environ-validation makes it an error" if strict else ""
         text = f"is in envs.py neither of vLLM {case.release.text} nor of any release read{then}"
+        if _PLUG_INS.fullmatch(name):
+            yield Hit(name, f"{text}; a plug-in may read it", setting.line, severity="error" if strict else "info")
+            continue
         text += close_to(name, case.surface.variables)
         yield Hit(name, text, setting.line, severity="error" if strict else None)
 

@@ -26,6 +26,7 @@ def read_manifest(text: str) -> Document:
     budget = Budget()
     units: list[Unit] = []
     versions: list[str] = []
+    notes: list[str] = []
     kind: Kind = "options"
     for document in compose(text):
         top = mapping(document, budget)
@@ -33,7 +34,9 @@ def read_manifest(text: str) -> Document:
         if services and "kind" not in top:
             kind = "compose"
             for service in services.values():
-                units += _service(mapping(service, budget), budget, versions)
+                keys = mapping(service, budget)
+                units += _service(keys, budget, versions)
+                notes += _outside(keys, "env_file")
         elif "kind" in top or "apiVersion" in top or "containers" in top or "spec" in top:
             kind = "kubernetes"
             for node in walk(document, budget):
@@ -42,10 +45,21 @@ def read_manifest(text: str) -> Document:
                     units += _config_map(mapping(keys.get("data"), budget))
                 for name in ("containers", "initContainers"):
                     for container in sequence(keys.get(name), budget):
-                        units += _container(mapping(container, budget), budget, versions)
+                        inner = mapping(container, budget)
+                        units += _container(inner, budget, versions)
+                        notes += _outside(inner, "envFrom")
         elif "model" in top and all(_OPTION.match(key) for key in top):
             units.append(_options(top, budget))
-    return Document(kind, tuple(units), tuple(versions))
+    return Document(kind, tuple(units), tuple(versions), tuple(notes))
+
+
+def _outside(keys: dict[str, Any], name: str) -> list[str]:
+    """Say that variables come from somewhere that is not read."""
+    return (
+        [f"line {line_of(keys[name])}: the variables of {name} are not read; lint that file too"]
+        if name in keys
+        else []
+    )
 
 
 def _service(keys: dict[str, Any], budget: Budget, versions: list[str]) -> list[Unit]:
