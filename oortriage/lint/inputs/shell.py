@@ -17,8 +17,8 @@ _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _ARRAY = re.compile(r"(?:^|\s)[A-Za-z_]\w*\+?=\([^()]*$")
 #: Commands that only print or search: what stands in their words is talk.
 TALK = (
-    "echo", "printf", "logger", "grep", "egrep", "rg", "sed", "awk", "cat", "log", "info", "die", "warn", "pkill", "pgrep",
-    "killall", "ps", "which", "type", "[", "[[", "test", "curl", "git",
+    "echo", "printf", "logger", "grep", "egrep", "rg", "sed", "awk", "cat", "log", "info", "die", "warn", "pkill",
+    "pgrep", "killall", "ps", "which", "type", "[", "[[", "test", "curl", "git",
 )  # fmt: skip
 _CONTAINERS = ("docker", "podman", "nerdctl")
 #: What a shell's grammar puts before a command.
