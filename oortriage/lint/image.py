@@ -18,6 +18,12 @@ def image_version(image: str) -> str:
     return tag[1] if tag else ""
 
 
+def is_image(text: str) -> bool:
+    """Tell whether a text is an image of vLLM's, with or without a tag."""
+    found = _IMAGE.search(text)
+    return found is not None and (found["name"] != "vllm" or found["tag"] is not None)
+
+
 def is_server_image(image: str) -> bool:
     """Tell whether the image starts the OpenAI server with the words that follow it."""
     found = _IMAGE.search(image)

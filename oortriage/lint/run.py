@@ -12,7 +12,7 @@ import msgspec
 from oortriage.errors import InputError, UsageError
 from oortriage.lint.checks import CHECKS, Card, Case, Check, Hit, Model
 from oortriage.lint.finding import SCHEMA_VERSION, Finding, Input, Lint
-from oortriage.lint.image import image_version
+from oortriage.lint.image import image_version, is_image
 from oortriage.lint.invocation import invocation_of, settings_of
 from oortriage.lint.surface import Surface
 from oortriage.lint.tables import shipped_surface, tables
@@ -67,7 +67,9 @@ def _document(name: str, document: Document, request: Request) -> tuple[Input, l
     found: dict[tuple[str, str, str, int], Finding] = {}
     last: object = None
     for unit in document.units:
-        own = _own_surface(unit, surface, request)
+        own, note = _own_surface(unit, surface, request)
+        if note and note not in notes:
+            notes.append(note)
         invocation = invocation_of(unit, own)
         commands += invocation is not None
         if commands > _COMMANDS:
@@ -150,13 +152,18 @@ def _surface(document: Document, request: Request) -> tuple[Surface, list[str]]:
     return newest, [f"no release of vLLM is named: judged by the newest in the table, {newest.version} (--vllm V)"]
 
 
-def _own_surface(unit: Unit, surface: Surface, request: Request) -> Surface:
-    """Return what the release of a command's own image accepts, where the user names none."""
+def _own_surface(unit: Unit, surface: Surface, request: Request) -> tuple[Surface, str]:
+    """Return what the release of a command's own image accepts, where the user names none; and what to say of it."""
     if request.vllm or request.surface is not None:
-        return surface
-    images = [unit.image, *(word.text for word in unit.words if "vllm" in word.text)]
-    version = next((found for image in images if (found := image_version(image))), "")
-    return shipped_surface(version) if version and _readable(version) else surface
+        return surface, ""
+    images = [one for one in (unit.image, *(word.text for word in unit.words)) if "vllm" in one and is_image(one)]
+    version = next((found for one in images if (found := image_version(one))), "")
+    if version and _readable(version):
+        return shipped_surface(version), ""
+    newest = tables().read[-1]
+    if not images or surface.version == newest:
+        return surface, ""
+    return shipped_surface(newest), f"{images[0]} names no release: judged by the newest in the table, {newest}"
 
 
 def _readable(version: str) -> bool:

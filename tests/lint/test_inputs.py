@@ -141,6 +141,15 @@ def test_a_command_is_judged_by_its_own_image() -> None:
     assert len(lines(text.format("--block-size 64"), "0.6.3", "a.sh")) == 2
 
 
+def test_an_image_without_a_release_is_not_judged_by_another_one_s() -> None:
+    text = (
+        "docker run vllm/vllm-openai:v0.6.3 --model m --swap-space 4\n"
+        "docker run vllm/vllm-openai:latest --model m --swap-space 4\n"
+    )
+    assert lines(text, "", "a.sh") == [(2, "LT102", "--swap-space")]
+    assert "names no release" in result(text, "", "a.sh").inputs[0].notes[0]
+
+
 def test_what_a_script_exports_stays_outside_a_container() -> None:
     text = "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n{} --model m --enable-sleep-mode\n"
     assert codes(text.format("docker run vllm/vllm-openai:v0.17.1"), "", "a.sh") == []
