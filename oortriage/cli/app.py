@@ -19,6 +19,7 @@ from oortriage.cli import (
     fit,
     group,
     kernels,
+    lint,
     patch,
     report,
     reproduce,
@@ -72,6 +73,7 @@ app.command("fit")(fit.fit)
 app.command("budget")(budget.budget)
 app.command("kernels")(kernels.kernels)
 app.command("device")(device.device)
+app.command("lint")(lint.lint)
 app.command("demo")(demo.demo)
 app.command("explain")(explain.explain)
 app.command("serve")(serve.serve)

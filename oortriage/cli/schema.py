@@ -20,6 +20,7 @@ class Kind(str, Enum):
     fit = "fit"
     group = "group"
     budget = "budget"
+    lint = "lint"
 
 
 def schema(
@@ -29,12 +30,15 @@ def schema(
     from oortriage.report import json as diagnosis
     from oortriage.report.budget import budget_schema
     from oortriage.report.groups import groups_schema
+    from oortriage.report.lint import lint_schema
     from oortriage.report.replay import replay_schema
 
     if of is Kind.group:
         table = groups_schema()
     elif of is Kind.budget:
         table = budget_schema()
+    elif of is Kind.lint:
+        table = lint_schema()
     else:
         table = diagnosis.schema() if of is Kind.analyze else replay_schema(of.value)
     say(json.dumps(table, indent=2))

@@ -91,6 +91,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     package = site / "oortriage"
     shutil.copytree(ROOT / "oortriage", package, ignore=shutil.ignore_patterns("__pycache__", "_data"))
     shutil.copytree(ROOT / "rules", package / "_data" / "rules")
+    shutil.copytree(ROOT / "tables", package / "_data" / "tables")
     (package / "_data" / "demo").mkdir()
     shutil.copyfile(demo_log(), package / "_data" / "demo" / "vllm-t4.log")
     (package / "_data" / COMPILED).write_bytes(compile_rules(ROOT / "rules"))

@@ -158,6 +158,21 @@ def released_versions(library: str, since: str) -> list[str]:
     return [minors[minor] for minor in sorted(minors)]
 
 
+def all_versions(library: str, since: str) -> list[str]:
+    """List every release from ``since`` on, oldest first, post-releases too, without pre-releases.
+
+    Raises:
+        SourceError: no way to the index.
+    """
+    shape = re.compile(r"(\d+(?:\.\d+)*)(?:\.post(\d+))?")
+    found: dict[str, tuple[tuple[int, ...], int]] = {}
+    for one in _packages(library):
+        match = shape.fullmatch(one.version or "")
+        if one.package_type == "wheel" and match and _order(match[1]) >= _order(since):
+            found[match[0]] = (_order(match[1]), int(match[2] or 0))
+    return sorted(found, key=lambda version: found[version])
+
+
 def _packages(library: str) -> list[Any]:
     try:
         from pypi_simple import PyPISimple

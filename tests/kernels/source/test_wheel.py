@@ -12,7 +12,7 @@ pytest.importorskip("pypi_simple", reason="reading wheels needs the extra [sourc
 pytest.importorskip("remotezip", reason="reading wheels needs the extra [source]")
 
 from oortriage.kernels.source import Source, SourceError, find_source, open_source
-from oortriage.kernels.source.wheel import _near, _order, released_versions, wheel_spec
+from oortriage.kernels.source.wheel import _near, _order, all_versions, released_versions, wheel_spec
 from tests.kernels.source._server import FILES, Index, serving, wheel
 
 KERNEL = "gizmo/ops/kernel.py"
@@ -160,6 +160,12 @@ def test_the_last_patch_of_every_minor_release(index: Index) -> None:
     index.versions = ["1.9.0", "1.10.0", "1.10.2", "1.10.10"]
     assert released_versions("gizmo", "1.9") == ["1.9.0", "1.10.10"]
     assert released_versions("gizmo", "3.0") == []
+
+
+def test_every_release_with_its_post_releases(index: Index) -> None:
+    index.versions = ["1.9.0", "1.10.0", "1.9.0.post1", "1.10.0rc1", "1.8"]
+    assert all_versions("gizmo", "1.9") == ["1.9.0", "1.9.0.post1", "1.10.0"]
+    assert all_versions("gizmo", "3.0") == []
 
 
 @pytest.mark.skipif(os.name == "nt" or not hasattr(os, "geteuid"), reason="needs a folder that cannot be written")
