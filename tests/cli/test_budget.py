@@ -121,8 +121,6 @@ def test_a_card_that_is_too_small_and_one_that_is_taken(run: Run, llama: Path) -
     [
         (("--gpu", "Voodoo 2"), "Voodoo 2"),
         (("--gpu", "T4", "--dtype", "bfloat16"), "refuses it below compute capability 8.0"),
-        (("--gpu", "L4", "--gpu-memory-utilization", "1.5"), "more than 0 and at most 1"),
-        (("--gpu-memory", "0"), "more than 0 bytes"),
     ],
 )
 def test_cards_that_do_not_go(run: Run, llama: Path, more: tuple[str, ...], part: str) -> None:
@@ -140,12 +138,8 @@ def test_what_cannot_be_told_ends_with_three(run: Run, tmp_path: Path) -> None:
     [
         (("--kv-memory", "5GB"), "write 5GiB (binary) or 5g (decimal)"),
         (("--kv-memory", ""), "--kv-memory 5GiB"),
-        (("--vllm", "latest"), "no vLLM release"),
-        (("--block-size", "-16"), "takes 1, 8, 16"),
-        (("--tp", "3"), "does not divide"),
         (("--max-model-len", "-1"), "max_model_len -1: not a count"),
         (("--max-num-batched-tokens", "0"), "max_num_batched_tokens 0: not a count"),
-        (("--engine", "V0"), "has no V0 engine"),
     ],
 )
 def test_every_mistake_is_one_line_and_two(run: Run, llama: Path, more: tuple[str, ...], part: str) -> None:
@@ -156,7 +150,7 @@ def test_every_mistake_is_one_line_and_two(run: Run, llama: Path, more: tuple[st
 @pytest.mark.parametrize(
     "content",
     [
-        b"\x00\xff\xfe", b"null", b"[" * 100_000, b'{"num_hidden_layers": NaN}', b'{"num_hidden_layers": 1e300}',
+        b"[" * 100_000, b'{"num_hidden_layers": 1e300}',
         b'{"num_hidden_layers": 1, "num_attention_heads": 8, "hidden_size": 64, "layer_types": ["\\u001b]0;x\\u0007"]}',
     ],
 )  # fmt: skip
