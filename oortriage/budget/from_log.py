@@ -167,19 +167,18 @@ def unit_of(name: str) -> str:
     return "bytes" if name.endswith("_bytes") else _UNITS.get(name, "")
 
 
-def read_figures(events: Iterable[Event], *, first_order: int = 0, at_order: int | None = None) -> LogFigures:
+def read_figures(events: Iterable[Event], *, at_order: int | None = None) -> LogFigures:
     """Choose the figures of one run from the events of a log.
 
     Args:
         events: all events of the log, in reading order.
-        first_order: position at which the run surely has not begun yet is below this.
         at_order: a position within the run; the log's last run where it is None.
 
     Returns:
         Figures of vLLM alone; empty where the log holds none.
     """
     ours = [event for event in events if event.rule.software == "vllm" and not event.mentioned]
-    start, end = _run(ours, first_order, at_order)
+    start, end = _run(ours, at_order)
     before = [event for event in ours if event.order < start]
     run = [event for event in ours if start <= event.order < end]
     readings = _readings(run)
@@ -191,7 +190,7 @@ def read_figures(events: Iterable[Event], *, first_order: int = 0, at_order: int
     streams = _by_rank(readings, spans)
     words = _words(before, run)
     usage = _usage(run)
-    numbers = {name: [one for one in readings if one.name == name] for name in RANK_NAMES}
+    numbers = {name: [one for one in readings if one.name == name] for name in (*RANK_NAMES, "kv_available_bytes")}
     return LogFigures(
         spans={name: one.span for name, one in sorted(spans.items())},
         lines={name: one.line for name, one in spans.items()},
@@ -210,12 +209,10 @@ def read_figures(events: Iterable[Event], *, first_order: int = 0, at_order: int
     )
 
 
-def _run(events: Sequence[Event], first_order: int, at_order: int | None) -> tuple[int, float]:
+def _run(events: Sequence[Event], at_order: int | None) -> tuple[int, float]:
     """Find where a run begins and ends: a banner after KV figures begins the next one."""
-    starts, seen = [first_order], False
+    starts, seen = [0], False
     for event in events:
-        if event.order < first_order:
-            continue
         if seen and (event.code in _BANNERS or event.line.body.startswith("non-default args")):
             starts.append(event.order)
             seen = False

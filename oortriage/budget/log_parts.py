@@ -78,7 +78,10 @@ def _gate_parts(figures: Mapping[str, Figure]) -> tuple[Part, ...]:
     if total.value > free.value:
         taken = Figure(total.value - free.value, "bytes", "derived", "total memory - free at start")
         parts.append(Part("others", "taken before the start", taken))
-    parts.append(Part("free", "free at start", free, total.value - free.value))
+    if share:
+        parts.append(Part("other", "the engine's share", share, total.value - free.value))
+    else:
+        parts.append(Part("free", "free at start", free, total.value - free.value))
     if share and share.value > free.value:
         short = Figure(share.value - free.value, "bytes", "derived", "the share - free at start")
         parts.append(Part("missing", "over what is free", short, total.value))

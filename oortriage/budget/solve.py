@@ -15,26 +15,23 @@ import msgspec
 from oortriage.budget.figure import Provenance
 from oortriage.budget.log_budget import LogBudget
 from oortriage.budget.rebuild import LENGTH_TOKENS_SINCE
-from oortriage.budget.releases import before, since
+from oortriage.budget.releases import since
 from oortriage.budget.span import Span, exactly
-from oortriage.evidence.values import format_bytes
+from oortriage.budget.window import round_down, round_up, size_words, window
 
-#: The check that the share is free at start exists from this release on (v1/worker/gpu_worker.py).
-GATE_SINCE = "0.9.2"
 #: ``--kv-cache-memory-bytes`` exists from this release on (config/cache.py).
 KV_MEMORY_SINCE = "0.10.2"
 #: The engine fits the length itself from this release on.
 AUTO_SINCE = "0.14.1"
 #: The admission check counts the pool's null block from this release on (v1/core/kv_cache_utils.py).
 NULL_BLOCK_SINCE = "0.30.0"
-#: Where nothing is known of what else takes memory, no share above this is proposed: the driver's context and
-#: libraries take their part of a card before the engine measures.
-HIGHEST = 0.97
 #: fp8 in the KV cache needs native conversion in most attention backends (8.9 and later).
 FP8_CAPABILITY = 8.9
-_BITS = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2}
+#: From this share of the pool on it counts as full.
+FULL_POOL = 0.9
+_ELEMENT_BYTES = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2}
 
-Kind = Literal["fits", "length", "auto", "utilization", "kv_memory", "kv_dtype", "parallel", "no_window"]
+Kind = Literal["fits", "length", "auto", "utilization", "kv_memory", "kv_dtype", "requests", "no_window"]
 
 
 class Want(msgspec.Struct, frozen=True):
@@ -56,23 +53,6 @@ class Solution(msgspec.Struct, frozen=True, omit_defaults=True):
     cost: str = ""
     safety: Literal["safe", "costs_speed", "changes_output", "risky"] = "safe"
     verify: str = ""
-
-
-class Window(msgspec.Struct, frozen=True):
-    """Shares of the card (0 to 1) that work: from ``low`` (the KV cache needs it) to ``high`` (the card allows it).
-
-    ``high_from`` says what sets the upper end; ``high_known`` whether that was printed.
-    """
-
-    low: float
-    high: float
-    high_from: str
-    high_known: bool
-
-    @property
-    def is_open(self) -> bool:
-        """Whether any share lies in it."""
-        return self.low <= self.high + 1e-9
 
 
 class _Ask:
@@ -140,8 +120,8 @@ def solve(budget: LogBudget, want: Want | None = None) -> tuple[Solution, ...]:
         found.append(
             Solution(
                 "fits", "",
-                f"{ask.words()} need{'s' * (ask.concurrency == 1)} {_size(ask.need)} of the {_size(ask.available)} "
-                "of KV cache",
+                f"{ask.words()} need{'s' * (ask.concurrency == 1)} {size_words(ask.need)} of the "
+                f"{size_words(ask.available)} of KV cache",
                 ask.provenance(),
             )
         )  # fmt: skip
@@ -150,11 +130,8 @@ def solve(budget: LogBudget, want: Want | None = None) -> tuple[Solution, ...]:
     if not fits:
         found += _fixed_memory(ask, short)
         found += _fp8(ask)
+    found += _requests(budget)
     return tuple(found)
-
-
-def _size(span: Span | float) -> str:
-    return format_bytes(round(span.value if isinstance(span, Span) else span))
 
 
 def _uniform(budget: LogBudget) -> bool:
@@ -239,38 +216,6 @@ def _length(ask: _Ask, *, fits: bool) -> list[Solution]:
     return solutions
 
 
-def window(budget: LogBudget, short: Span) -> Window | None:
-    """Return the shares of the card that leave the KV cache ``short`` bytes more; None without card or share.
-
-    ``short`` may be negative: then less of the card would do. The upper end is the start gate where what was free
-    is printed, the CUDA graphs where they are outside of the share, else a share that leaves a little.
-    """
-    total, now = budget.span("capacity_bytes"), budget.value("gpu_memory_utilization")
-    if not total or not now or total.low <= 0:
-        return None
-    low = now + (short.high / total.low if short.high > 0 else short.high / total.high)
-    ends = [(HIGHEST, "some of every card is taken before the engine measures", False)]
-    free = budget.value("free_bytes")
-    if free is not None and 0 < free <= total.value and not before(budget.version, GATE_SINCE):
-        ends = [(free / total.value, f"{_size(free)} of {_size(total)} were free at start", True)]
-    graphs = budget.value("cudagraph_bytes")
-    if graphs and not budget.graphs_counted:
-        beside = 1 - graphs / total.value
-        ends.append((beside, f"the CUDA graphs ({_size(graphs)}) are captured outside of the share", True))
-    high, reason, known = min(ends)
-    return Window(max(0.0, low), high, reason, known)
-
-
-def round_up(share: float, step: int = 100) -> float:
-    """Round a share up to hundredths (``step`` 1000: thousandths)."""
-    return math.ceil(share * step - 1e-7) / step
-
-
-def round_down(share: float, step: int = 100) -> float:
-    """Round a share down to hundredths."""
-    return math.floor(share * step + 1e-7) / step
-
-
 def _share(ask: _Ask, short: Span | None, *, fits: bool) -> list[Solution]:
     """Propose the smallest share that works, or say that none does."""
     if "kv_memory_flag_bytes" in ask.budget.figures:
@@ -308,7 +253,7 @@ def _share(ask: _Ask, short: Span | None, *, fits: bool) -> list[Solution]:
         return [
             Solution(
                 "utilization", f"--gpu-memory-utilization {value:g}", effect, provenance, value,
-                f"the KV cache shrinks by {_size(-moved)}", "safe", "the engine starts",
+                f"the KV cache shrinks by {size_words(-moved)}", "safe", "the engine starts",
             )
         ]  # fmt: skip
     upto = "" if not found.high_known else f"; up to {round_down(found.high):g} passes, because {found.high_from}"
@@ -316,13 +261,34 @@ def _share(ask: _Ask, short: Span | None, *, fits: bool) -> list[Solution]:
         Solution(
             "utilization",
             f"--gpu-memory-utilization {value:g}",
-            f"the smallest share that works for {what}: it adds {_size(moved)} to the KV cache, {_size(known)} are "
-            f"missing{upto}",
+            f"the smallest share that works for {what}: it adds {size_words(moved)} to the KV cache, "
+            f"{size_words(known)} are missing{upto}",
             provenance,
             value,
             "less room for anything beside the engine",
             "safe",
             "the engine starts",
+        )
+    ]
+
+
+def _requests(budget: LogBudget) -> list[Solution]:
+    """Where the pool was nearly full: how many requests as large as those that filled it fit."""
+    use = budget.use
+    if use is None or not use.running or not FULL_POOL <= use.peak_share <= 1:
+        return []
+    fit = max(1, int(use.running / use.peak_share))
+    return [
+        Solution(
+            "requests",
+            f"--max-num-seqs {fit}",
+            f"{use.running:,} running requests held {use.peak_share:.1%} of the pool (line {use.line}): that many of "
+            "their size fit",
+            "estimated",
+            float(fit),
+            "more requests wait",
+            "costs_speed",
+            "no preemption is counted",
         )
     ]
 
@@ -348,8 +314,8 @@ def _fixed_memory(ask: _Ask, short: Span | None) -> list[Solution]:
         Solution(
             "kv_memory",
             f"--kv-cache-memory-bytes {need}",
-            f"gives {ask.words()} exactly {_size(float(need))}; {_size(most)} is {source}; the utilisation is then "
-            "ignored and nothing is checked",
+            f"gives {ask.words()} exactly {size_words(float(need))}; {size_words(most)} is {source}; the utilisation "
+            "is then ignored and nothing is checked",
             "estimated",
             float(need),
             "graphs and other buffers must fit beside it, unchecked",
@@ -367,7 +333,7 @@ def _fp8(ask: _Ask) -> list[Solution]:
         return []
     if ask.capability and ask.capability < FP8_CAPABILITY:
         return []
-    size = _BITS.get(words.get("dtype", "").removeprefix("torch."), 2)
+    size = _ELEMENT_BYTES.get(words.get("dtype", "").removeprefix("torch."), 2)
     after = ask.need / exactly(size)
     if after.high > ask.available.low:
         return []
@@ -377,7 +343,7 @@ def _fp8(ask: _Ask) -> list[Solution]:
         Solution(
             "kv_dtype",
             "--kv-cache-dtype fp8",
-            f"{ask.words()} then need{'s' * (ask.concurrency == 1)} {_size(after)}{unsure}",
+            f"{ask.words()} then need{'s' * (ask.concurrency == 1)} {size_words(after)}{unsure}",
             "derived" if known and ask.uniform else "estimated",
             after.value,
             "some accuracy; the attention backend must support it",

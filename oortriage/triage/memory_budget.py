@@ -51,7 +51,7 @@ def prescribe(finding: Finding, view: BudgetView) -> None:
             finding.prescriptions[:] = [one for one in finding.prescriptions if not _vague(one, "--gpu-memory-ut")]
             finding.will_not_help.append(WillNotHelp("another --gpu-memory-utilization", solution.effect))
             continue
-        if not solution.change:
+        if not solution.change or (solution.kind == "length" and not _shortens(view, solution)):
             continue
         key = solution.change.split()[0]
         same = [at for at, one in enumerate(finding.prescriptions) if one.change.split()[0] == key]
@@ -68,7 +68,12 @@ def _figures(case: Case) -> LogFigures:
         # Another engine on the same card may have printed its own figures in this log.
         events = [one for one in events if one.stream == case.event.stream or one.order < case.root.first_order]
         events = [one for one in events if one.order <= case.event.order]
-    return read_figures(events, first_order=case.root.first_order, at_order=case.event.order)
+    return read_figures(events, at_order=case.event.order)
+
+
+def _shortens(view: BudgetView, solution: Solution) -> bool:
+    now = view.figures.get("max_model_len")
+    return now is None or solution.value is None or solution.value < now.value
 
 
 def _says_pool(budget: LogBudget) -> bool:
