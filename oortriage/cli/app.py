@@ -10,6 +10,7 @@ import typer
 from oortriage import __version__
 from oortriage.cli import (
     analyze,
+    budget,
     cases,
     demo,
     device,
@@ -68,6 +69,7 @@ app.command("experiment")(experiment.experiment)
 app.command("group")(group.group)
 app.command("report")(report.report)
 app.command("fit")(fit.fit)
+app.command("budget")(budget.budget)
 app.command("kernels")(kernels.kernels)
 app.command("device")(device.device)
 app.command("demo")(demo.demo)

@@ -58,6 +58,16 @@ def read_model_config(path: Path) -> ModelConfig:
     Raises:
         InputError: it is not there, no JSON, or says nothing of attention heads.
     """
+    whole = load_config(path)
+    return model_config(whole, str(path / "config.json" if path.is_dir() else path))
+
+
+def load_config(path: Path) -> dict[str, Any]:
+    """Read a ``config.json``, or the one in a model's folder, as it is.
+
+    Raises:
+        InputError: it is not there, no JSON, or holds no object.
+    """
     file = path / "config.json" if path.is_dir() else path
     try:
         whole = msgspec.json.decode(file.read_bytes())
@@ -69,7 +79,7 @@ def read_model_config(path: Path) -> ModelConfig:
         raise InputError(f"{file}: not a model's config: nested too deeply") from problem
     if not isinstance(whole, dict):
         raise InputError(f"{file}: not a model's config: it holds no object")
-    return model_config(whole, str(file))
+    return whole
 
 
 def model_config(whole: dict[str, Any], name: str) -> ModelConfig:
@@ -78,43 +88,43 @@ def model_config(whole: dict[str, Any], name: str) -> ModelConfig:
     Raises:
         InputError: the heads are not told; ``name`` is in the message.
     """
-    text = _text_part(whole)
-    heads = _needed(text, name, "num_attention_heads", "n_head", "num_heads")
+    text = text_part(whole)
+    heads = stated_count(text, name, "num_attention_heads", "n_head", "num_heads")
     if not heads:
         raise InputError(f"{name}: no num_attention_heads in it: which attention it has cannot be told")
     notes: list[str] = []
     depth, sliding_layers, window = _layers(text, name, notes)
-    latent = _integer(text, "kv_lora_rank")
+    latent = optional_count(text, "kv_lora_rank")
     softcap = text.get("attn_logit_softcapping")
     common: dict[str, Any] = {
-        "architecture": _architecture(whole, text),
-        "dtype": _dtype(text) or _dtype(whole),
+        "architecture": architecture_name(whole, text),
+        "dtype": dtype_name(text) or dtype_name(whole),
         "softcap": float(softcap) if isinstance(softcap, int | float) and 0 < softcap < _MOST else 0.0,
     }
     if latent:
-        rotary = _integer(text, "qk_rope_head_dim")
+        rotary = optional_count(text, "qk_rope_head_dim")
         notes.append(f"latent attention: a key is {latent} + {rotary} elements, of which a value is the first {latent}")
         layer = LayerKind("latent attention", latent + rotary, heads, 1, 0, depth, latent)
         return ModelConfig(layers=(layer,), latent=True, notes=tuple(notes), **common)
-    head = _needed(text, name, "head_dim")
+    head = stated_count(text, name, "head_dim")
     if not head:
-        hidden = _needed(text, name, "hidden_size", "n_embd", "d_model")
+        hidden = stated_count(text, name, "hidden_size", "n_embd", "d_model")
         head = hidden // heads
         if not head:
             raise InputError(f"{name}: neither head_dim nor a hidden_size of at least one element a head in it")
         notes.append(f"head size {head} = hidden_size / num_attention_heads")
-    kv_heads = _needed(text, name, "num_key_value_heads", "n_head_kv", "num_kv_heads") or heads
+    kv_heads = stated_count(text, name, "num_key_value_heads", "n_head_kv", "num_kv_heads") or heads
     full = depth - sliding_layers
     layers = []
     if full:
-        wide, few = _integer(text, "global_head_dim"), _integer(text, "num_global_key_value_heads")
+        wide, few = optional_count(text, "global_head_dim"), optional_count(text, "num_global_key_value_heads")
         layers.append(LayerKind("full attention", wide or head, heads, few or kv_heads, 0, full))
     if sliding_layers:
         layers.append(LayerKind(f"sliding window {window}", head, heads, kv_heads, window, sliding_layers))
     return ModelConfig(layers=tuple(layers), notes=tuple(notes), **common)
 
 
-def _text_part(whole: dict[str, Any]) -> dict[str, Any]:
+def text_part(whole: dict[str, Any]) -> dict[str, Any]:
     """Return the language model's part of a multimodal config."""
     for _ in _PARTS:
         inner = next((part for key in _PARTS if isinstance(part := whole.get(key), dict)), None)
@@ -124,7 +134,8 @@ def _text_part(whole: dict[str, Any]) -> dict[str, Any]:
     return whole
 
 
-def _architecture(whole: dict[str, Any], text: dict[str, Any]) -> str:
+def architecture_name(whole: dict[str, Any], text: dict[str, Any]) -> str:
+    """Return the first architecture that a config names; empty when it names none."""
     for config in (whole, text):
         names = config.get("architectures")
         if isinstance(names, list) and names and isinstance(names[0], str):
@@ -132,14 +143,15 @@ def _architecture(whole: dict[str, Any], text: dict[str, Any]) -> str:
     return ""
 
 
-def _dtype(config: dict[str, Any]) -> str:
+def dtype_name(config: dict[str, Any]) -> str:
+    """Return the weights' type as a config states it; empty when it does not."""
     said = config.get("dtype") or config.get("torch_dtype")
     return said.removeprefix("torch.") if isinstance(said, str) else ""
 
 
 def _layers(text: dict[str, Any], name: str, notes: list[str]) -> tuple[int, int, int]:
     """Count the layers with attention and those of them that see a window only; and say how wide it is."""
-    window = _integer(text, "sliding_window") if text.get("use_sliding_window", True) else 0
+    window = optional_count(text, "sliding_window") if text.get("use_sliding_window", True) else 0
     kinds = text.get("layer_types")
     if isinstance(kinds, list) and kinds:
         attending = [kind for kind in kinds if kind not in _NO_ATTENTION]
@@ -148,14 +160,14 @@ def _layers(text: dict[str, Any], name: str, notes: list[str]) -> tuple[int, int
         if len(attending) < len(kinds):
             notes.append(f"{len(kinds) - len(attending)} of {len(kinds)} layers have no attention over a KV cache")
         return len(attending), sum(kind in _SLIDING for kind in attending) if window else 0, window
-    depth = _needed(text, name, "num_hidden_layers", "n_layer", "num_layers") or 1
+    depth = stated_count(text, name, "num_hidden_layers", "n_layer", "num_layers") or 1
     return depth, _sliding_count(text, depth) if window else 0, window
 
 
 def _sliding_count(text: dict[str, Any], depth: int) -> int:
     """Count the layers that see a window only, of a model that has a window."""
     names = ("sliding_window_pattern", "interleaved_sliding_window_pattern", "_sliding_window_pattern")
-    pattern = _integer(text, *names)
+    pattern = optional_count(text, *names)
     if pattern:
         return depth - depth // pattern  # every pattern-th layer is a full one
     letters = text.get("sliding_window_pattern")
@@ -167,11 +179,11 @@ def _sliding_count(text: dict[str, Any], depth: int) -> int:
     if kind.startswith("gemma3"):
         return depth - depth // 6
     if kind.startswith("qwen2"):
-        return max(0, depth - _integer(text, "max_window_layers"))
+        return max(0, depth - optional_count(text, "max_window_layers"))
     return depth
 
 
-def _integer(config: dict[str, Any], *names: str) -> int:
+def optional_count(config: dict[str, Any], *names: str) -> int:
     """Return the first of these that is a plain count; 0 when none is."""
     for name in names:
         value = config.get(name)
@@ -180,10 +192,10 @@ def _integer(config: dict[str, Any], *names: str) -> int:
     return 0
 
 
-def _needed(config: dict[str, Any], file: str, *names: str) -> int:
+def stated_count(config: dict[str, Any], file: str, *names: str) -> int:
     """Return a count that must be one where it is stated."""
     stated = next((name for name in names if config.get(name) is not None), "")
-    value = _integer(config, stated) if stated else 0
+    value = optional_count(config, stated) if stated else 0
     if stated and not value:
         shown = repr(config[stated])
         raise InputError(f"{file}: {stated} is {shown[:40]}{'…' if len(shown) > 40 else ''}, not a count")

@@ -1,0 +1,128 @@
+"""``oortriage budget``: vLLM's memory decision for a model, before the engine is started."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from oortriage.cli.output import Color, ReplayFormat, Sink, style_for
+
+if TYPE_CHECKING:
+    from oortriage.budget.plan import Budget, Planned
+
+
+class EngineName(str, Enum):
+    """vLLM's engines."""
+
+    v0 = "V0"
+    v1 = "V1"
+
+
+class UsageName(str, Enum):
+    """How vLLM is started: it schedules more at once for Python's class than for the server."""
+
+    server = "server"
+    llm = "llm"
+
+
+_SIZE = "5GiB or 5G (2**30 each, as vLLM reads K, M, G), 5g (10**9: k, m, g), or bytes."
+
+
+def budget(
+    model: Annotated[Path, typer.Argument(metavar="MODEL_CONFIG", help="The model's config.json, or its folder.")],
+    vllm: Annotated[str, typer.Option("--vllm", help="The vLLM release: 0.17.1.")],
+    kv_memory: Annotated[
+        str, typer.Option("--kv-memory", help=f"What one rank has for the KV cache, as a log prints it: {_SIZE}")
+    ] = "",
+    dtype: Annotated[str, typer.Option("--dtype", help="The model's type; auto is the config's.")] = "auto",
+    kv_cache_dtype: Annotated[str, typer.Option("--kv-cache-dtype", help="The type of the KV cache.")] = "auto",
+    block_size: Annotated[
+        int | None, typer.Option("--block-size", help="Tokens a block; the release's choice when left out.")
+    ] = None,
+    max_model_len: Annotated[
+        int | None, typer.Option("--max-model-len", help="Tokens of the longest request; the config's when left out.")
+    ] = None,
+    max_num_batched_tokens: Annotated[
+        int | None, typer.Option("--max-num-batched-tokens", help="Tokens a step.")
+    ] = None,
+    max_num_seqs: Annotated[int | None, typer.Option("--max-num-seqs", help="Sequences a step.")] = None,
+    tp: Annotated[int, typer.Option("--tp", "--tensor-parallel-size", help="Tensor parallel ranks.")] = 1,
+    pp: Annotated[int, typer.Option("--pp", "--pipeline-parallel-size", help="Pipeline stages.")] = 1,
+    dcp: Annotated[int, typer.Option("--decode-context-parallel-size", help="Ranks that share a context.")] = 1,
+    pcp: Annotated[int, typer.Option("--prefill-context-parallel-size", help="The same, for prefill.")] = 1,
+    num_gpu_blocks_override: Annotated[
+        int | None, typer.Option("--num-gpu-blocks-override", help="Blocks instead of what the memory gives.")
+    ] = None,
+    no_hybrid: Annotated[
+        bool,
+        typer.Option("--disable-hybrid-kv-cache-manager", help="Charge layers with a window like full ones."),
+    ] = False,
+    engine: Annotated[
+        EngineName | None, typer.Option("--engine", help="The engine, where a release has two.", case_sensitive=False)
+    ] = None,
+    attention_backend: Annotated[
+        str, typer.Option("--attention-backend", help="It decides the block size of models with MLA.")
+    ] = "",
+    started_as: Annotated[UsageName, typer.Option("--started-as", help="vllm serve, or the LLM class.")] = (
+        UsageName.server
+    ),
+    format: Annotated[ReplayFormat, typer.Option("--format", "-f", help="Output format.")] = ReplayFormat.text,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+    color: Annotated[Color, typer.Option("--color", help="Colours in text output.")] = Color.auto,
+) -> None:
+    """Work out what vLLM's KV cache holds, by the rules of the release: blocks, tokens, concurrency, and if it starts.
+
+    Ends with 0 when the engine starts and serves a request of full length, 1 when it does not, 3 when that cannot be
+    told, 2 on a usage error or an unreadable config.
+
+    Example: `oortriage budget config.json --vllm 0.17.1 --dtype bfloat16 --kv-memory 5GiB --max-model-len 8192`.
+    """
+    from oortriage.budget.model import read_model
+    from oortriage.budget.plan import Settings, prepare
+    from oortriage.kernels.model_config import load_config
+    from oortriage.report.budget import budget_report
+
+    shape = read_model(load_config(model), str(model))
+    settings = Settings(
+        version=vllm,
+        dtype=dtype,
+        kv_dtype=kv_cache_dtype,
+        block_size=block_size,
+        max_model_len=max_model_len,
+        max_num_batched_tokens=max_num_batched_tokens,
+        max_num_seqs=max_num_seqs,
+        tp=tp,
+        pp=pp,
+        dcp=dcp,
+        pcp=pcp,
+        hybrid=not no_hybrid,
+        engine=engine.value if engine else None,
+        attention_backend=attention_backend,
+        blocks_override=num_gpu_blocks_override,
+        usage=started_as.value,
+    )
+    planned = prepare(shape, settings)
+    result = _given(planned, kv_memory, _title(model))
+    Sink(output).put(budget_report(result, format.value, style_for(color, output)))
+    raise typer.Exit(result.exit_code)
+
+
+def _given(planned: Planned, kv_memory: str, name: str) -> Budget:
+    """Take the bytes for the KV cache as the user gives them."""
+    from oortriage.budget.figure import Figure
+    from oortriage.budget.plan import budget as work_out
+    from oortriage.budget.size import parse_size
+    from oortriage.errors import UsageError
+
+    if not kv_memory:
+        raise UsageError("how much memory? --kv-memory 5GiB (what one rank has for the KV cache)")
+    size = parse_size(kv_memory, "--kv-memory")
+    return work_out(planned, Figure(size, "bytes", "given", "--kv-memory"), name=name)
+
+
+def _title(model: Path) -> str:
+    """Name a model after its folder, or its file where that says more."""
+    return model.parent.name or model.name if model.name == "config.json" else model.name
