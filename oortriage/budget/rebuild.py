@@ -203,6 +203,11 @@ def _pool(sheet: _Sheet) -> None:
         sheet.spans["kv_available_bytes"] = spans["kv_memory_flag_bytes"]
         flag = sheet.figures["kv_memory_flag_bytes"]
         sheet.figures["kv_available_bytes"] = msgspec.structs.replace(flag, how=f"{flag.how}: set by the flag")
+    if "kv_blocks_profiled" in spans and spans["kv_blocks_profiled"].value == 0:
+        # 0.18 and later measure the CUDA graphs with a small pool of their own; that line is not the user's flag.
+        for name in ("kv_blocks_override", "kv_blocks_profiled"):
+            spans.pop(name, None)
+            sheet.figures.pop(name, None)
     if "kv_blocks_override" in spans:
         sheet.figures["kv_blocks"] = sheet.figures["kv_blocks_override"]
         spans["kv_blocks"] = spans["kv_blocks_override"]
