@@ -221,7 +221,7 @@ def _pool(sheet: _Sheet) -> None:
         # The last block is cut off, so a token may take a block's worth less than this says.
         block = spans["block_size"].value if "block_size" in spans else 16.0
         tokens = spans["kv_tokens"]
-        parallel = spans.get("context_parallel_size", exactly(1.0))
+        parallel = _context_ranks(sheet)
         each = Span(
             available.value * parallel.value / tokens.value,
             available.low * parallel.value / (tokens.value + block * parallel.value),
@@ -239,12 +239,17 @@ def _pool(sheet: _Sheet) -> None:
         sheet.notes.append("the hybrid KV cache manager is off: layers with a window take as much as the others")
 
 
+def _context_ranks(sheet: _Sheet) -> Span:
+    printed = sheet.spans.get("context_parallel_size")
+    return printed if printed is not None and printed.low >= 1 else exactly(1.0)
+
+
 def _tokens(sheet: _Sheet) -> None:
     spans = sheet.spans
     if not sheet.has("kv_blocks"):
         return
     if sheet.has("kv_tokens") and spans["kv_blocks"].low > 0:
-        parallel = spans.get("context_parallel_size", exactly(1.0))
+        parallel = _context_ranks(sheet)
         if sheet.has("block_size"):
             product = spans["kv_blocks"] * spans["block_size"] * parallel
             sheet.check("tokens of the pool", "kv_tokens", product, "blocks x block size", _why_tokens(sheet))

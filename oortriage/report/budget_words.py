@@ -42,9 +42,11 @@ def value_words(value: float, unit: str) -> str:
     """Write a number with its unit: bytes rounded to two decimals of a binary unit, counts with commas."""
     if unit == "bytes":
         return format_bytes(round(value))
-    if unit in ("requests", "share", "percent", "GiB") and value != int(value):
-        return f"{value:,.4g}" + {"percent": " %", "requests": "x"}.get(unit, "")
-    return f"{int(value):,}" + {"percent": " %", "requests": "x"}.get(unit, "")
+    if unit == "requests":
+        return f"{value:,.2f}x"
+    if unit in ("share", "percent", "GiB") and value != int(value):
+        return f"{value:,.4g}" + (" %" if unit == "percent" else "")
+    return f"{int(value):,}" + (" %" if unit == "percent" else "")
 
 
 def figure_words(figure: Figure) -> str:

@@ -36,7 +36,7 @@ def sentence(parts: Sequence[Part], share: Figure | None) -> str:
 
 
 def _whole(parts: Sequence[Part], share: Figure | None) -> float:
-    ends = [one.start + one.size.value for one in parts]
+    ends = [max(0.0, one.start) + max(0.0, one.size.value) for one in parts]
     return max(1.0, *ends, share.value if share else 0.0)
 
 
@@ -52,8 +52,9 @@ def budget_bar_text(parts: Sequence[Part], share: Figure | None, style: Style) -
     scale = room / _whole(parts, share)
     rows = []
     for one, name, size in zip(parts, names, sizes, strict=False):
-        first = min(room - 1, round(one.start * scale))
-        cells = max(1, round((one.start + one.size.value) * scale) - first)
+        start = max(0.0, one.start)
+        first = min(room - 1, round(start * scale))
+        cells = max(1, round((start + one.size.value) * scale) - first)
         rows.append((name, size, " " * first + _SIGNS.get(one.kind, "█") * min(cells, room - first)))
     if share:
         end = max(1, min(room, round(share.value * scale)))
@@ -81,7 +82,7 @@ def budget_bar_svg(parts: Sequence[Part], share: Figure | None) -> str:
 
 
 def _bar(one: Part, y: float, scale: float) -> list[Markup]:
-    box = {"x": _LEFT + one.start * scale, "y": y, "width": max(1.5, one.size.value * scale), "height": _LANE}
+    box = {"x": _LEFT + max(0.0, one.start) * scale, "y": y, "width": max(1.5, one.size.value * scale), "height": _LANE}
     over = one.kind == "missing"
     parts = [label(MARGIN, y + 18, one.name), label(WIDTH - MARGIN, y + 18, size_words(one.size), anchor="end")]
     if over:
