@@ -116,7 +116,7 @@ def kv_layout(
     notes = [one for one in (versions.between(version), *notes, note) if one]
     sizes = _Sizes(model, version, chosen, dtype, kv_dtype, tp)
     size, why = _block_size(model, sizes, block_size, attention_backend, state_mode, notes)
-    stages = [[sizes.page(cache, size) for cache in caches] for caches in _stages(model, pp, pp_partition)]
+    stages = [[sizes.page(cache, size) for cache in caches] for caches in _stages(model, version, pp, pp_partition)]
     if chosen == "V0":
         stages = [[page for page in pages if page.kind != "state"] for pages in stages]
         if any(layer.state for shape in model.layers for layer in shape.caches()):
@@ -281,7 +281,7 @@ def _state_block(
     return size, why
 
 
-def _stages(model: Model, pp: int, partition: Sequence[int]) -> list[list[LayerShape]]:
+def _stages(model: Model, version: str, pp: int, partition: Sequence[int]) -> list[list[LayerShape]]:
     """Cut the layers for pipeline stages (vLLM 0.17.1 distributed/utils.py get_pp_indices); each stage's caches."""
     depth = model.num_layers
     if partition:
@@ -290,8 +290,11 @@ def _stages(model: Model, pp: int, partition: Sequence[int]) -> list[list[LayerS
         counts = list(partition)
     else:
         counts = [depth // pp] * pp
-        for index in range(2, depth % pp + 2):  # the last stage also has the head: it gets none of the rest
-            counts[-index] += 1
+        if versions.holds(version, versions.SPREAD_SINCE):
+            for index in range(2, depth % pp + 2):  # the last stage also has the head: it gets none of the rest
+                counts[-index] += 1
+        else:
+            counts[-1] += depth % pp
     starts = [sum(counts[:rank]) for rank in range(pp)]
     return [
         [cache for layer in model.layers[start : start + count] for cache in layer.caches()]

@@ -6,11 +6,12 @@ from typing import Literal
 
 import msgspec
 
-from oortriage.budget import versions
 from oortriage.budget.figure import Figure
 from oortriage.budget.kv import Engine, KvLayout, Pool, kv_layout, pool
+from oortriage.budget.longest import longest_request
 from oortriage.budget.memory import Available
 from oortriage.budget.model import Model
+from oortriage.budget.pool import check_count
 from oortriage.budget.scheduler import Usage, scheduler_defaults
 from oortriage.errors import UsageError
 
@@ -84,6 +85,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     max_concurrency: Figure
     blocks_per_request: Figure
     needed_bytes: Figure
+    #: The longest request with which the engine starts and serves it; 0 for none.
+    largest_max_model_len: Figure
     admission: str
     hybrid: bool
     groups: tuple[GroupRow, ...]
@@ -128,7 +131,11 @@ def prepare(model: Model, settings: Settings) -> Planned:
         engine=settings.engine,
         attention_backend=settings.attention_backend,
     )
-    length = settings.max_model_len if settings.max_model_len is not None else model.max_position_embeddings
+    for name in ("max_model_len", "max_num_batched_tokens", "max_num_seqs"):
+        said = getattr(settings, name)
+        if said is not None:
+            check_count(name, said)
+    length = settings.max_model_len or model.max_position_embeddings
     if not length:
         raise UsageError("the config does not say how long a request may be: --max-model-len 8192")
     step = scheduler_defaults(
@@ -186,12 +193,32 @@ def budget(planned: Planned, kv_memory: Figure, *, name: str, memory: Available 
         max_concurrency=held.max_concurrency,
         blocks_per_request=held.blocks_per_request,
         needed_bytes=held.needed_bytes,
+        largest_max_model_len=_longest(planned, kv_memory),
         admission=held.admission,
         hybrid=layout.hybrid and len(layout.groups) > 1,
         groups=_rows(layout),
         traps=held.traps,
-        notes=tuple(dict.fromkeys([*layout.notes, *held.notes, *(memory.notes if memory else ())])),
+        notes=tuple(
+            dict.fromkeys([*_length_notes(planned), *layout.notes, *held.notes, *(memory.notes if memory else ())])
+        ),
     )
+
+
+def _longest(planned: Planned, kv_memory: Figure) -> Figure:
+    """Find the longest request that this pool serves, up to the model's own length."""
+    own = planned.model.max_position_embeddings
+    ceiling = max(own, planned.max_model_len)
+    found = longest_request(
+        planned.layout,
+        kv_memory,
+        ceiling=ceiling,
+        max_num_batched_tokens=int(planned.max_num_batched_tokens.value),
+        blocks_override=planned.settings.blocks_override,
+    )
+    guess = kv_memory.provenance == "estimated"
+    words = "as long as the model goes" if found == ceiling else "the longest that starts and is served"
+    words += ", at the low end of the estimate" if guess else ""
+    return Figure(found, "tokens", "estimated" if guess else "derived", words)
 
 
 def _rows(layout: KvLayout) -> tuple[GroupRow, ...]:
@@ -202,6 +229,14 @@ def _rows(layout: KvLayout) -> tuple[GroupRow, ...]:
         row = GroupRow(group.page.kind, 1, layers, group.page.bytes, group.page.block_size, group.page.window)
         rows[row] = rows.get(row, 0) + 1
     return tuple(msgspec.structs.replace(row, groups=count) for row, count in rows.items())
+
+
+def _length_notes(planned: Planned) -> list[str]:
+    own = planned.model.max_position_embeddings
+    if not own or planned.max_model_len <= own:
+        return []
+    said = f"the config says {own:,} positions: vLLM refuses more unless rope scaling stretches them"
+    return [f"{said}, or VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 is set"]
 
 
 def _verdict(held: Pool) -> Verdict:
@@ -229,8 +264,3 @@ def _sentence(verdict: Verdict, held: Pool) -> str:
         return f"The estimates leave it open whether the engine starts with requests of {length} tokens"
     spare = f"{need / have:.1%} of the pool" if have > 0 else "the pool"
     return f"The engine starts: one request of {length} tokens takes {spare}"
-
-
-def known_releases() -> tuple[str, ...]:
-    """List the releases whose rules were read, oldest first."""
-    return versions.KNOWN

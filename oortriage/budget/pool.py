@@ -74,10 +74,10 @@ def pool(
     Raises:
         UsageError: a length below one token, or bytes that are no number.
     """
-    _check("max_model_len", max_model_len)
-    _check("max_num_batched_tokens", max_num_batched_tokens)
+    check_count("max_model_len", max_model_len)
+    check_count("max_num_batched_tokens", max_num_batched_tokens)
     if blocks_override is not None:
-        _check("num_gpu_blocks_override", blocks_override)
+        check_count("num_gpu_blocks_override", blocks_override)
     size = _figure(available_bytes, len(layout.stages))
     in_flight, note = _in_flight(layout, max_num_batched_tokens, async_scheduling=async_scheduling)
     request = Request(max_model_len, in_flight, layout.context_ranks, layout.state_mode)
@@ -242,7 +242,12 @@ class _Task:
         return tuple(said)
 
 
-def _check(name: str, value: int) -> None:
+def check_count(name: str, value: int) -> None:
+    """Refuse what is no count of tokens, blocks or sequences.
+
+    Raises:
+        UsageError: it is below one, or more than any machine has.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_TOKENS:
         raise UsageError(f"{name} {value}: not a count of at least one")
 

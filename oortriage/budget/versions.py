@@ -22,7 +22,9 @@ KNOWN = (
     "0.19.1", "0.20.0", "0.22.1", "0.23.0", "0.24.0", "0.25.1", "0.28.0", "0.30.0", "0.33.0",
 )  # fmt: skip
 
-_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:\.?post(\d{1,4}))?(?:(?:\.?dev|rc|a|b)\d+)?(?:\+.*)?")
+_VERSION = re.compile(
+    r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:\.?post(\d{1,4}))?(?:(?:\.?dev|rc|a|b)\d+)?(?:\+.*)?", re.ASCII
+)
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -129,6 +131,10 @@ OVERRIDE_CHECKED_SINCE = Fact(
 )
 MLA_SINCE = Fact("MLA keeps one compressed vector", "0.7.3", "", "vLLM 0.7.3 config.py, worker/cache_engine.py")
 INDEXER_SINCE = Fact("the sparse indexer has a cache", "0.11.0", "", "vLLM 0.17.1 model_executor/models/deepseek_v2.py")
+SPREAD_SINCE = Fact(
+    "layers that pipeline stages do not divide go to the stages before the last", "0.8.0", "",
+    "vLLM 0.8.0 distributed/utils.py get_pp_indices",
+)  # fmt: skip
 PIPELINE_CHECK_SINCE = Fact("V0 divides its blocks by the stages", "0.8.0", "", "vLLM 0.8.5 worker/worker.py")
 
 #: Engines: V0 until, V1 from, and the default.

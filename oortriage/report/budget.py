@@ -36,6 +36,7 @@ _KV = (
     ("blocks_per_request", "blocks a request"),
     ("needed_bytes", "asked for at start"),
     ("max_concurrency", "concurrency"),
+    ("largest_max_model_len", "longest request"),
 )
 
 
