@@ -1,14 +1,68 @@
-"""What the profile run of start-up holds at its peak beside the weights: an estimate with its range."""
+"""What the profile run of start-up holds at its peak beside the weights: an estimate with its range.
+
+The profile run sends max_num_batched_tokens tokens through the model, then samples from max_num_seqs rows of logits.
+Two moments can be the peak: inside a layer's MLP, or in the sampler. The run itself computes no attention in V1.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Literal
+
+import msgspec
 
 from oortriage.budget.figure import Figure
+from oortriage.budget.kv import Engine
+from oortriage.budget.model import Model
+from oortriage.budget.parameters import UNGATED, count, has_experts
+from oortriage.budget.quantized import element_bytes
+from oortriage.budget.sums import estimate
+from oortriage.budget.versions import Fact, default_engine, holds
+from oortriage.errors import UsageError
 
-if TYPE_CHECKING:
-    from oortriage.budget.kv import Engine
-    from oortriage.budget.model import Model
+#: How the dummy sampler cuts to top-k and top-p: by sorting all logits, by a Triton kernel, or with FlashInfer.
+Sampler = Literal["sorted", "triton", "flashinfer"]
+
+#: Bytes a logit at the sampler's peak: its value, the least and the most.
+#:
+#: ``sorted``: logits in the run type and float32, sorted values and indices, sort's own space, mask, probabilities,
+#: running sums. 256 rows of 151,936 logits take 1.40 GiB (Qwen3-8B, vLLM 0.15), 1.42 GiB (Qwen2.5-7B AWQ, 0.7,
+#: vllm issue 13882); 256 rows of 128,256 take 1.19 and 1.26 GiB (Llama-3-8B, 0.6.6, vllm pull request 10511).
+#: ``flashinfer``: logits in the run type and float32, and probabilities; 0.25 GiB at 256 x
+#: 151,936 (Qwen2.5-0.5B, 0.27).
+SAMPLER_BYTES: dict[Sampler, tuple[float, float, float]] = {
+    "sorted": (38.6, 34.0, 45.0),
+    "triton": (18.0, 10.0, 30.0),
+    "flashinfer": (8.0, 6.0, 30.0),
+}
+TRITON_SINCE = Fact("triton", "0.18.0", "", "vLLM 0.18.0 v1/sample/ops/topk_topp_sampler.py")
+FLASHINFER_SINCE = Fact("flashinfer", "0.22.1", "", "vLLM 0.22.1 envs.py, v1/sample/ops/topk_topp_sampler.py")
+#: FlashInfer's sampler where it is installed, before it was turned off by default (V1).
+FLASHINFER_IF_THERE = Fact("flashinfer if installed", "0.9.2", "0.11.0", "vLLM 0.10.2 topk_topp_sampler.py")
+#: Rows below which the Triton kernel is not used.
+TRITON_ROWS = 8
+#: Hidden states that live beside the MLP's matrices: input, residual, and what the allocator still holds of the layer
+#: before. 2.02 GiB for Qwen2.5-1.5B with 32,768 tokens in float16 (vLLM 0.7, a T4) is 3 x MLP + 4 x hidden to the MB.
+_HIDDEN = 4
+#: Tokens that the fused experts' kernel takes at once (VLLM_FUSED_MOE_CHUNK_SIZE).
+_CHUNK = 32768
+
+
+class Peak(msgspec.Struct, frozen=True):
+    """The two moments, bytes: the fullest layer with what is alive around it, and the sampler."""
+
+    layer: Figure
+    sampler: Figure
+
+    @property
+    def figure(self) -> Figure:
+        """The larger of the two, with the range of both."""
+        first, second = sorted((self.layer, self.sampler), key=lambda one: one.value, reverse=True)
+        return estimate(
+            first.value,
+            first.how,
+            least=max(first.low or 0.0, second.low or 0.0),
+            most=max(first.high or 0.0, second.high or 0.0),
+        )
 
 
 def activation_peak(
@@ -19,9 +73,113 @@ def activation_peak(
     max_num_batched_tokens: int,
     max_num_seqs: int,
     tp: int = 1,
-    pp: int = 1,
+    pp: int = 1,  # noqa: ARG001  the last stage samples, and is the fullest
     eager: bool = False,
     engine: Engine | None = None,
+    sampler: Sampler | None = None,
+    native: bool = False,
 ) -> Figure:
-    """Estimate torch's peak during the profile run above the weights, bytes on one rank."""
-    raise NotImplementedError
+    """Estimate torch's peak during the profile run above the weights, bytes on the fullest rank.
+
+    Args:
+        model: the model's shape.
+        version: vLLM's release.
+        dtype: the run type; auto for the config's.
+        max_num_batched_tokens: tokens of the run.
+        max_num_seqs: rows of logits.
+        tp: tensor-parallel size; it divides the MLP, not hidden states and logits.
+        pp: pipeline-parallel size; only the last stage samples.
+        eager: ``--enforce-eager``; what torch.compile fuses is then alive.
+        engine: V0 or V1; None: the release's default.
+        sampler: how top-k and top-p are cut; None: the release's default, FlashInfer where it needs it.
+        native: operators in plain PyTorch instead of vLLM's own (``custom_ops: ["none"]`` without compiling).
+
+    Raises:
+        UsageError: a size below one, or no type of weights.
+    """
+    return peak(
+        model,
+        version=version,
+        dtype=dtype,
+        max_num_batched_tokens=max_num_batched_tokens,
+        max_num_seqs=max_num_seqs,
+        tp=tp,
+        eager=eager,
+        engine=engine,
+        sampler=sampler,
+        native=native,
+    ).figure
+
+
+def peak(
+    model: Model,
+    *,
+    version: str,
+    dtype: str,
+    max_num_batched_tokens: int,
+    max_num_seqs: int,
+    tp: int = 1,
+    eager: bool = False,
+    engine: Engine | None = None,
+    sampler: Sampler | None = None,
+    native: bool = False,
+) -> Peak:
+    """Estimate the two moments that can be the peak; arguments as :func:`activation_peak`."""
+    if min(max_num_batched_tokens, max_num_seqs, tp) < 1:
+        raise UsageError("tokens, sequences and ranks of a step start at 1")
+    size = element_bytes((model.dtype if dtype == "auto" else dtype) or "bfloat16")
+    tokens, rows = max_num_batched_tokens, min(max_num_seqs, max_num_batched_tokens)
+    chosen = engine or default_engine(version)
+    wide = _widest(model, tokens, size, tp, native=native)
+    layer = estimate(
+        wide,
+        f"the widest layer, {tokens:,} tokens",
+        least=wide * (0.9 if eager else 0.6),
+        most=wide * (1.3 if eager else 1.6),
+    )
+    way = sampler or _sampler(version, "V0" if chosen == "V0" else "V1", rows)
+    each, least, most = SAMPLER_BYTES[way]
+    if sampler is None and chosen != "V0" and holds(version, FLASHINFER_IF_THERE):
+        least = 12.0
+    logits = rows * model.vocab_size
+    held = tokens * model.hidden_size * size
+    told = f"the sampler, {rows:,} rows of {model.vocab_size:,} logits ({way})"
+    return Peak(layer, estimate(logits * each + held, told, least=logits * least + held, most=logits * most + 2 * held))
+
+
+def _sampler(version: str, engine: Engine, rows: int) -> Sampler:
+    if engine == "V0":
+        return "sorted"
+    if holds(version, FLASHINFER_SINCE):
+        return "flashinfer"
+    return "triton" if holds(version, TRITON_SINCE) and rows >= TRITON_ROWS else "sorted"
+
+
+def _widest(model: Model, tokens: int, size: int, tp: int, *, native: bool) -> float:
+    """Bytes alive at the widest point of the widest layer."""
+    hidden = tokens * model.hidden_size * size
+    inside = [_attention(model, tokens, size, tp)]
+    experts = [has_experts(model, index) for index in range(model.num_layers)]
+    if any(experts):
+        inside.append(_experts(model, tokens, size, tp))
+    if not all(experts) or not experts:
+        width = count(model.raw, "intermediate_size_mlp") or model.intermediate_size or 4 * model.hidden_size
+        # gate and up in one matrix, then their product; without gates what goes in and what comes out
+        matrices = 2 if model.model_type in UNGATED else 4 if native else 3
+        inside.append(tokens * width / tp * size * matrices)
+    return max(inside) + _HIDDEN * hidden
+
+
+def _attention(model: Model, tokens: int, size: int, tp: int) -> float:
+    """Query, key and value in one matrix, and the output beside it."""
+    query = model.heads * model.head_size
+    keys = model.kv_heads * model.head_size
+    return tokens * size * (2 * query + 2 * keys) / tp
+
+
+def _experts(model: Model, tokens: int, size: int, tp: int) -> float:
+    """The fused experts' two work spaces for each token's experts, in chunks, and the router's float32 logits."""
+    width = (model.expert_size or model.intermediate_size) / tp
+    each = max(1, model.experts_per_token) * min(tokens, _CHUNK)
+    shared = model.shared_experts * width * 3 * tokens * size
+    return each * size * (max(2 * width, model.hidden_size) + width) + tokens * model.experts * 4 + shared
