@@ -10,8 +10,8 @@ import msgspec
 if TYPE_CHECKING:
     from oortriage.budget.figure import Figure
     from oortriage.budget.log_budget import LogBudget
-    from oortriage.budget.plan import Planned
-    from oortriage.budget.solve import Want
+    from oortriage.budget.plan import Budget, Planned
+    from oortriage.budget.solve import Solution, Want
     from oortriage.budget.solve_plan import Card
     from oortriage.budget.what_if import Axes, Row
     from oortriage.report.budget_log import LogReport
@@ -172,19 +172,63 @@ _AXES = {
 }
 
 
-def write_svg(result: LogReport, path: Path) -> None:
-    """Write the bar chart as a picture.
+def write_svg(drawn: str, path: Path) -> None:
+    """Write the bar chart as a picture; ``drawn`` is empty where there is nothing to draw.
 
     Raises:
-        UsageError: the log divides nothing to draw, or the file cannot be written.
+        UsageError: there is nothing to draw, or the file cannot be written.
     """
     from oortriage.errors import UsageError
+
+    if not drawn:
+        raise UsageError("there is nothing to draw: fewer than two pieces of the card's memory are known")
+    try:
+        path.write_text(drawn, encoding="utf-8")
+    except OSError as problem:
+        raise UsageError(f"{path}: {problem.strerror or problem}") from problem
+
+
+def log_svg(result: LogReport) -> str:
+    """Draw a log's budget; empty where the log prints no two pieces."""
     from oortriage.report.budget_words import share_end
     from oortriage.report.draw.budget_bar import budget_bar_svg
 
-    if not result.budget.parts:
-        raise UsageError("there is nothing to draw: the log prints no two pieces of the card's memory")
-    try:
-        path.write_text(budget_bar_svg(result.budget.parts, share_end(result.budget)), encoding="utf-8")
-    except OSError as problem:
-        raise UsageError(f"{path}: {problem.strerror or problem}") from problem
+    return budget_bar_svg(result.budget.parts, share_end(result.budget)) if result.budget.parts else ""
+
+
+def wishes(
+    planned: Planned, result: Budget, wish: Want, axes: Axes | None
+) -> tuple[tuple[Solution, ...], tuple[Row, ...]]:
+    """Solve a planned budget for a wish, and go through what-ifs.
+
+    Raises:
+        UsageError: a wish beyond any machine, or axes that cannot be varied.
+    """
+    from oortriage.budget.solve_plan import card_of, solve_plan
+    from oortriage.budget.what_if import Row, by_layout, what_if
+
+    card = card_of(result.memory)
+    solutions = solve_plan(planned, result.kv_memory, wish, card) if wish.length or wish.concurrency else ()
+    if axes is None:
+        return solutions, ()
+    now = Row(
+        card.utilization if card else 0.0, planned.max_model_len, planned.layout.block_size, planned.settings.kv_dtype
+    )
+    hold = by_layout(planned)
+    return solutions, what_if(planned.settings.version, now, axes, result.kv_memory, card, hold)
+
+
+def wish_of(length: int | None, concurrency: float | None) -> Want:
+    """Check a wish.
+
+    Raises:
+        UsageError: a length or a concurrency that is none.
+    """
+    from oortriage.budget.solve import Want
+    from oortriage.errors import UsageError
+
+    if length is not None and not 1 <= length <= 1 << 40:
+        raise UsageError(f"--want-len {length}: a number of tokens, 1 or more")
+    if concurrency is not None and not 0 < concurrency <= 1e9:
+        raise UsageError(f"--want-concurrency {concurrency:g}: a number of requests above 0")
+    return Want(length=length or 0, concurrency=concurrency or 0.0)

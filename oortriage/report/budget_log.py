@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -101,7 +102,7 @@ def _text(result: LogReport, style: Style) -> str:
     if view.solutions:
         lines += ["", "What works", *_wrapped([solution_words(one) for one in view.solutions], width, "  ")]
     if result.what_if:
-        lines += ["", *_table(_taken(result)), *_wrapped([f"refused: {one}" for one in _refused(result)], width)]
+        lines += ["", *table_lines(result.what_if)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -116,23 +117,16 @@ def _markdown(result: LogReport) -> str:
     if view.solutions:
         lines += ["", "**What works**", "", *(f"- {markdown(solution_words(one))}" for one in view.solutions)]
     if result.what_if:
-        lines += ["", f"| {' | '.join(_HEADS)} |", "| ---: | ---: | ---: | --- | ---: | ---: | ---: | --- |"]
-        lines += [f"| {' | '.join(markdown(cell) for cell in _cells(row))} |" for row in _taken(result)]
-        refused = [f"- refused: {markdown(one)}" for one in _refused(result)]
-        lines += ["", *refused] if refused else []
+        lines += ["", *table_markdown(result.what_if)]
     return "\n".join(lines) + "\n"
 
 
 _HEADS = ("share", "length", "block", "KV type", "KV memory", "KV tokens", "concurrency", "starts")
 
 
-def _taken(result: LogReport) -> list[Row]:
-    return [row for row in result.what_if if not row.refused]
-
-
-def _refused(result: LogReport) -> list[str]:
+def _refused(rows: Sequence[Row]) -> list[str]:
     """List what the release refuses, each reason once: one bad value spoils many combinations."""
-    return list(dict.fromkeys(row.refused for row in result.what_if if row.refused))
+    return list(dict.fromkeys(f"refused: {row.refused}" for row in rows if row.refused))
 
 
 def _cells(row: Row) -> list[str]:
@@ -147,8 +141,17 @@ def _cells(row: Row) -> list[str]:
     return [*fixed, *figures, f"{starts}, estimated" if guess else starts]
 
 
-def _table(rows: list[Row]) -> list[str]:
-    table = [list(_HEADS), *([visible(cell) for cell in _cells(row)] for row in rows)]
+def table_markdown(rows: Sequence[Row]) -> list[str]:
+    """Write the table of what-ifs as Markdown, and under it what the release refuses."""
+    lines = [f"| {' | '.join(_HEADS)} |", "| ---: | ---: | ---: | --- | ---: | ---: | ---: | --- |"]
+    lines += [f"| {' | '.join(markdown(cell) for cell in _cells(row))} |" for row in rows if not row.refused]
+    refused = [f"- {markdown(one)}" for one in _refused(rows)]
+    return [*lines, *(["", *refused] if refused else [])]
+
+
+def table_lines(rows: Sequence[Row]) -> list[str]:
+    """Write the table of what-ifs for a terminal, and under it what the release refuses."""
+    table = [list(_HEADS), *([visible(cell) for cell in _cells(row)] for row in rows if not row.refused)]
     columns = [max(cell_len(line[at]) for line in table) for at in range(len(_HEADS) - 1)]
     lines = []
     for line in table:
@@ -157,7 +160,7 @@ def _table(rows: list[Row]) -> list[str]:
             for at, (cell, wide) in enumerate(zip(line, columns, strict=False))
         ]
         lines.append("  ".join([*cells, line[-1]]))
-    return lines
+    return [*lines, *(visible(one) for one in _refused(rows))]
 
 
 def _wrapped(lines: list[str], width: int, indent: str = "") -> list[str]:
