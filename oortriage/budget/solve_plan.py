@@ -20,6 +20,7 @@ from oortriage.errors import OortriageError, UsageError
 
 #: Where the model's config states no length.
 _ANY_LENGTH = 1 << 24
+_MOST_BYTES = 1 << 58
 
 
 class Card(msgspec.Struct, frozen=True):
@@ -69,10 +70,10 @@ class _Asked:
         """Return the fewest bytes with which the engine starts and the wish is served, found by halving."""
         blocks = self.hold(0.0).blocks_per_request.value + 2
         most = int(math.ceil(blocks * self.concurrency) + 2) * max(self.layout.bytes_per_block)
-        while not self.does(most):
-            most *= 2
-            if most > 1 << 58:
+        while most > _MOST_BYTES or not self.does(most):
+            if most > _MOST_BYTES:
                 raise UsageError(f"{self.length:,} tokens {self.concurrency:g} times: more than any machine holds")
+            most *= 2
         return _least(lambda size: self.does(float(size)), most)
 
     def words(self) -> str:

@@ -47,7 +47,7 @@ def test_a_public_v0_log_comes_out_term_by_term() -> None:
     assert check(found, "requests of full length").computed == pytest.approx(0.612)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     total=st.floats(4, 200), share=st.sampled_from([0.5, 0.7, 0.9, 0.95]), weights=st.floats(0.1, 100),
     other=st.floats(0, 3), peak=st.floats(0, 20),
@@ -188,7 +188,7 @@ def test_a_refused_start_shows_what_was_taken_before() -> None:
     assert sizes == pytest.approx({"others": 5.19, "other": 10.47, "missing": 4.03}, abs=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     total=st.floats(4, 200), share=st.floats(0.1, 0.99), weights=st.floats(0.5, 150), other=st.floats(0.1, 3),
     peak=st.floats(0.1, 20),
@@ -206,7 +206,7 @@ def test_the_pieces_of_a_card_lie_end_to_end(
         assert one.start + one.size.value == pytest.approx(used[-1].start + used[-1].size.value)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([
     banner("0.17.1"), banner("0.6.3", 0), banner("9" * 30), profile_v0(0, 0, 0, 0, 0, 0), profile_v0(-1, 0.5, 1e9, 0, 0, -1e9),
     blocks_v0(0, 0), blocks_v0(10**15, 1), available("0.0"), available("-999999999999"), available("9" * 12),

@@ -44,7 +44,7 @@ def v0(total: float, share: float, rest: float, length: int) -> LogBudget:
     )  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     total=st.integers(8, 140),
     percent=st.integers(30, 90),
@@ -108,7 +108,7 @@ def test_graphs_outside_of_the_share_close_it_too_before_0_20() -> None:
     assert of(newer, "utilization") is not None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 40000), st.integers(1, 64))
 def test_the_longest_length_fits_as_often_as_asked(blocks: int, times: int) -> None:
     text = banner("0.17.1", 4096) + available("5.0") + pool_v1(blocks * 16, 4096, blocks * 16 / 4096)
