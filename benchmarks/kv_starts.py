@@ -49,7 +49,7 @@ PRINTED = {
     "estimated_max_len": r"estimated maximum model length is (\d+)",
     "gate_free_gib": rf"Free memory on device [^(]*\({NUMBER}/",
 }
-ERROR = re.compile(r"^\S*\b([A-Z]\w*(?:Error|Exception): .+)", re.MULTILINE)
+ERROR = re.compile(r"^(?:\[\w+\]: |\([^)\n]*\) )?([A-Z]\w*(?:Error|Exception): .+)", re.MULTILINE)
 
 
 class Job(NamedTuple):
@@ -153,7 +153,6 @@ def _finish(job: Job, each: float) -> dict[str, Any]:
         notes = json.loads((job.folder / "notes.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         notes = {}
-    errors = ERROR.findall(text)
     return {
         "setting": job.name,
         "model": job.model,
@@ -163,8 +162,14 @@ def _finish(job: Job, each: float) -> dict[str, Any]:
         "seconds": round(time.monotonic() - began, 1),
         "printed": read_printed(text),
         "noted": notes,
-        "error": errors[0][:600] if errors and exit_code else "",
+        "error": read_error(text) if exit_code else "",
     }
+
+
+def read_error(text: str) -> str:
+    """Read the first exception of a log; those after it are its consequences."""
+    found = ERROR.search(text)
+    return found[1][:600] if found else ""
 
 
 def read_printed(text: str) -> dict[str, float]:

@@ -168,8 +168,9 @@ def _split(placed: list[tuple[int, Page]], stages: int, version: str, notes: lis
         number = ceil(len(layers) / size)
         padding = number * size - len(layers)
         if padding:
-            notes.append(f"{padding} padding layers beside {len(layers)} {page.kind} ones take memory for nothing")
-        dealt = versions.release(versions.rules_from(version)) >= versions.release("0.11.0")
+            padded = "1 padding layer" if padding == 1 else f"{padding} padding layers"
+            notes.append(f"{padded} beside {len(layers)} {page.kind} ones: memory for nothing")
+        dealt = versions.holds(version, versions.DEALT_SINCE)
         for index in range(number):
             chosen = layers[index::number] if dealt else layers[index * size : (index + 1) * size]
             groups.append(_group(page, chosen, stages))

@@ -80,6 +80,7 @@ def kv_layout(
     pp_partition: Sequence[int] = (),
     state_mode: Literal["none", "align", "all"] = "none",
     chunked_hybrid: bool = False,
+    capability: str = "",
 ) -> KvLayout:
     """Lay out the KV cache of one rank as vLLM ``version`` does.
 
@@ -99,6 +100,7 @@ def kv_layout(
         pp_partition: Layers of each stage (``VLLM_PP_LAYER_PARTITION``).
         state_mode: ``--mamba-cache-mode``.
         chunked_hybrid: ``VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE=1``.
+        capability: The card's compute capability (``7.5``), where it is known: it decides what ``auto`` takes.
 
     Raises:
         UsageError: the release does not take such a setting, or the numbers do not go together.
@@ -111,10 +113,12 @@ def kv_layout(
     if model.unknown:
         raise UnknownLayoutError(f"{model.architecture or model.model_type or 'this model'}: {model.unknown[0]}")
     _check_ranks(model, version, chosen, tp=tp, pp=pp, dcp=dcp, pcp=pcp)
-    dtype, *notes = model_dtype(model, dtype)
+    if chosen == "V1":
+        _check_kinds(model, version)
+    dtype, *notes = model_dtype(model, dtype, version, capability)
     kv_dtype, note = cache_dtype(model, version, kv_dtype)
     notes = [one for one in (versions.between(version), *notes, note) if one]
-    sizes = _Sizes(model, version, chosen, dtype, kv_dtype, tp)
+    sizes = _Sizes(model, version, chosen, dtype=dtype, kv_dtype=kv_dtype, tp=tp, state_mode=state_mode)
     size, why = _block_size(model, sizes, block_size, attention_backend, state_mode, notes)
     stages = [[sizes.page(cache, size) for cache in caches] for caches in _stages(model, version, pp, pp_partition)]
     if chosen == "V0":
@@ -146,7 +150,7 @@ def kv_layout(
         groups=groups,
         stages=tuple(count_pages(pages) for pages in stages),
         group_size=tuple(max((group.layers(rank) for group in groups), default=0) for rank in ranks),
-        bytes_per_block=tuple(_block_bytes(groups, rank) for rank in ranks),
+        bytes_per_block=tuple(_block_bytes(groups, version, chosen, rank) for rank in ranks),
         bytes_per_token=_per_token(stages),
         state_mode=state_mode,
         notes=tuple(dict.fromkeys([*notes, *extra, *model.notes])),
@@ -176,12 +180,22 @@ def _check_ranks(model: Model, version: str, engine: Engine, *, tp: int, pp: int
         raise UsageError("context parallelism is not for a model with sliding windows: vLLM refuses it")
 
 
+def _check_kinds(model: Model, version: str) -> None:
+    """Refuse layers that the release's V1 does not know."""
+    kinds = {cache.kind for layer in model.layers for cache in layer.caches()}
+    for kind, fact in (("mla", versions.MLA_V1_SINCE), ("state", versions.STATE_V1_SINCE)):
+        if kind in kinds and not versions.holds(version, fact):
+            raise UsageError(f"vLLM {version}: {fact.value} from {fact.since} on only; --engine V0 is its way")
+
+
 class _Sizes:
     """The pages of a model on one rank."""
 
-    def __init__(self, model: Model, version: str, engine: Engine, dtype: str, kv_dtype: str, tp: int) -> None:
+    def __init__(
+        self, model: Model, version: str, engine: Engine, *, dtype: str, kv_dtype: str, tp: int, state_mode: str
+    ) -> None:
         self.model, self.version, self.engine, self.tp = model, version, engine, tp
-        self.dtype, self.kv_dtype = dtype, kv_dtype
+        self.dtype, self.kv_dtype, self.state_mode = dtype, kv_dtype, state_mode
         #: What a state's page is padded to, in bytes; 0 for no padding.
         self.state_page = 0
 
@@ -198,8 +212,8 @@ class _Sizes:
     def page(self, layer: LayerShape, block_size: int) -> Page:
         """Return the page of a layer as the release sees it."""
         if layer.kind == "state":
-            # the state of a model without attention has a block as long as a request
-            size = block_size if self.state_page else 0
+            # without prefix caching one block of a state is as long as the longest request
+            size = 0 if self.state_mode == "none" else block_size
             return Page("state", max(self.state(layer), self.state_page), size, key="state")
         kind = layer.kind
         if self.engine == "V0":
@@ -317,9 +331,16 @@ def _v0_groups(stages: list[list[Page]]) -> tuple[Group, ...]:
     return (Group(widest, tuple(count_pages(pages) for pages in stages), mixed=True),)
 
 
-def _block_bytes(groups: Sequence[Group], stage: int) -> int:
+def _block_bytes(groups: Sequence[Group], version: str, engine: Engine, stage: int) -> int:
     """Return what one block of the pool takes on a stage: as much as the widest group."""
+    if engine == "V1" and any(group.mixed for group in groups) and versions.holds(version, versions.WHOLE_PAGES):
+        return whole_block_bytes(groups)
     return max((group.block_bytes(stage) for group in groups), default=0)
+
+
+def whole_block_bytes(groups: Sequence[Group]) -> int:
+    """Return what one block would take if one rank held all stages."""
+    return max((sum(map(group.block_bytes, range(len(group.stages)))) for group in groups), default=0)
 
 
 def _per_token(stages: list[list[Page]]) -> Figure:

@@ -15,6 +15,8 @@ DTYPE_BYTES = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2}
 _FP8 = ("fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc")
 #: Bytes of a token in a layer of FlashMLA's sparse fp8 format (vLLM 0.17.1 v1/kv_cache_interface.py).
 DS_MLA_BYTES = 656
+#: From this compute capability on there is bfloat16.
+_BFLOAT16 = 8.0
 #: Two scales of four bytes for each head of a token (vLLM 0.20.0 v1/kv_cache_interface.py).
 _SCALES = 8
 #: DeepSeek's head before MLA: padded for FlashAttention (vLLM 0.6.3.post1 config.py, get_head_size).
@@ -35,18 +37,35 @@ class Page(msgspec.Struct, frozen=True):
     key: str = ""
 
 
-def model_dtype(model: Model, dtype: str) -> tuple[str, str]:
+def model_dtype(model: Model, dtype: str, version: str, capability: str = "") -> tuple[str, str]:
     """Resolve ``--dtype auto``; the second string is a note, empty where there is nothing to say.
 
+    ``capability`` is the card's, such as ``7.5``; empty where no card was named.
+
     Raises:
-        UsageError: there is no such type.
+        UsageError: there is no such type, or the release refuses it for this model or card.
     """
+    refused = model.model_type in versions.NO_FLOAT16 and versions.holds(version, versions.NO_FLOAT16_SINCE)
+    old = bool(capability) and float(capability) < _BFLOAT16
     if dtype != "auto":
         if dtype not in DTYPE_BYTES:
             raise UsageError(f"--dtype {dtype[:40]!r}: there are auto, {', '.join(DTYPE_BYTES)}")
+        if dtype == "bfloat16" and old:
+            raise UsageError(
+                f"--dtype bfloat16: vLLM refuses it below compute capability 8.0, and the card has {capability}"
+            )
+        if dtype in ("float16", "half") and refused:
+            raise UsageError(f"--dtype {dtype}: vLLM refuses it for {model.model_type}; bfloat16 or float32")
         return dtype, ""
-    if model.dtype in ("bfloat16", "float16", "half"):
+    if old and model.dtype == "bfloat16":
+        instead = "float32" if refused else "float16"
+        return instead, f"a card of compute capability {capability} has no bfloat16: auto falls back to {instead}"
+    if model.dtype == "bfloat16" or (model.dtype in ("float16", "half") and not refused):
         return model.dtype, ""
+    if refused and not old:
+        return "bfloat16", f"vLLM does not run {model.model_type} in float16: auto takes bfloat16"
+    if refused:
+        return "float32", f"vLLM does not run {model.model_type} in float16: auto takes float32"
     said = f"the config says {model.dtype}" if model.dtype else "the config states no type"
     return "float16", f"{said}: auto takes a type of 2 bytes an element"
 

@@ -41,6 +41,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     #: The card as a driver prints its name, and its memory in bytes; what the release schedules hangs on both.
     card: str = ""
     total_bytes: float | None = None
+    #: The card's compute capability, such as ``7.5``; empty where it is not known.
+    capability: str = ""
 
 
 class GroupRow(msgspec.Struct, frozen=True):
@@ -130,6 +132,7 @@ def prepare(model: Model, settings: Settings) -> Planned:
         hybrid=settings.hybrid,
         engine=settings.engine,
         attention_backend=settings.attention_backend,
+        capability=settings.capability,
     )
     for name in ("max_model_len", "max_num_batched_tokens", "max_num_seqs"):
         said = getattr(settings, name)
@@ -165,7 +168,8 @@ def budget(planned: Planned, kv_memory: Figure, *, name: str, memory: Available 
         max_num_batched_tokens=int(planned.max_num_batched_tokens.value),
         blocks_override=planned.settings.blocks_override,
     )
-    verdict = _verdict(held)
+    gate = memory.gate if memory else None
+    verdict = "refused" if gate and not gate.passes else _verdict(held)
     given = planned.settings.block_size == layout.block_size
     return Budget(
         schema_version=SCHEMA_VERSION,
@@ -175,7 +179,7 @@ def budget(planned: Planned, kv_memory: Figure, *, name: str, memory: Available 
         rules_from=layout.rules_from,
         engine=layout.engine,
         verdict=verdict,
-        sentence=_sentence(verdict, held),
+        sentence=gate.message.rstrip(".") if gate and not gate.passes else _sentence(verdict, held),
         dtype=layout.dtype,
         kv_cache_dtype=layout.kv_dtype,
         tp=layout.tp,
@@ -208,17 +212,22 @@ def _longest(planned: Planned, kv_memory: Figure) -> Figure:
     """Find the longest request that this pool serves, up to the model's own length."""
     own = planned.model.max_position_embeddings
     ceiling = max(own, planned.max_model_len)
-    found = longest_request(
-        planned.layout,
-        kv_memory,
-        ceiling=ceiling,
-        max_num_batched_tokens=int(planned.max_num_batched_tokens.value),
-        blocks_override=planned.settings.blocks_override,
-    )
-    guess = kv_memory.provenance == "estimated"
+
+    def longest(size: float) -> int:
+        return longest_request(
+            planned.layout,
+            size,
+            ceiling=ceiling,
+            max_num_batched_tokens=int(planned.max_num_batched_tokens.value),
+            blocks_override=planned.settings.blocks_override,
+        )
+
+    found = longest(kv_memory.value)
     words = "as long as the model goes" if found == ceiling else "the longest that starts and is served"
-    words += ", at the low end of the estimate" if guess else ""
-    return Figure(found, "tokens", "estimated" if guess else "derived", words)
+    if kv_memory.provenance != "estimated":
+        return Figure(found, "tokens", "derived", words)
+    ends = [longest(end) for end in (kv_memory.low, kv_memory.high) if end is not None]
+    return Figure(found, "tokens", "estimated", words, *((min(ends), max(ends)) if ends else ()))
 
 
 def _rows(layout: KvLayout) -> tuple[GroupRow, ...]:

@@ -11,7 +11,7 @@ import msgspec
 from oortriage.budget import versions
 from oortriage.budget.figure import Figure, Provenance
 from oortriage.budget.groups import Request, blocks_per_request
-from oortriage.budget.layout import KvLayout
+from oortriage.budget.layout import KvLayout, whole_block_bytes
 from oortriage.errors import UsageError
 
 #: More than any machine has: 2**60 bytes, 2**40 tokens.
@@ -98,11 +98,11 @@ def pool(
         kv_tokens=figure(best.tokens, "tokens", how["tokens"], [one.tokens for one in ends]),
         max_concurrency=figure(best.concurrency, "requests", how["concurrency"], [one.concurrency for one in ends]),
         blocks_per_request=Figure(task.per_request, "blocks", "derived", how["request"]),
-        needed_bytes=Figure(task.needed, "bytes", "derived", f"{_RULES[task.rule]}, {task.source}"),
+        needed_bytes=Figure(task.needed, "bytes", "derived", task.admission),
         max_model_len=max_model_len,
         admitted=best.admitted if len({one.admitted for one in everyone}) == 1 else None,
         serves=best.serves if len({one.serves for one in everyone}) == 1 else None,
-        admission=f"{_RULES[task.rule]} ({task.source})",
+        admission=task.admission,
         traps=task.traps(best),
         notes=(note,) if note else (),
     )
@@ -121,13 +121,20 @@ class _Task:
         self.needed_by_stage = [self._needed(stage) for stage in range(len(layout.stages))]
         self.needed = max(self.needed_by_stage)
 
+    @property
+    def admission(self) -> str:
+        """Say how the release checks at start that a request fits, and where that stands."""
+        alone = len(self.layout.groups) == 1 and self.rule in ("first_group", "all_groups", "per_layer")
+        return f"{'blocks a request x bytes a block' if alone else _RULES[self.rule]}, {self.source}"
+
     def _needed(self, stage: int) -> int:
         """Return the bytes that the start check asks for on a stage."""
         layout = self.layout
         if self.rule == "per_layer":
             return sum(one.bytes * blocks_per_request(one.page, self.request) for one in layout.stages[stage])
         blocks = self.per_request if self.rule != "first_group" else sum(self.group_blocks[:1])
-        return layout.bytes_per_block[stage] * blocks
+        whole = self.rule != "V0" and versions.holds(layout.version, versions.WHOLE_CHECK)
+        return blocks * (whole_block_bytes(layout.groups) if whole else layout.bytes_per_block[stage])
 
     def count(self, available: Sequence[float]) -> _Counted:
         """Count what bytes a stage give."""
@@ -164,10 +171,12 @@ class _Task:
         rule = versions.fact(layout.version, versions.TOKEN_COUNT).value
         if rule == "served":
             return int(self._concurrency(blocks, self.request.tokens) * self.request.tokens)
+        if rule == "blocks" or (len(layout.groups) == 1 and not versions.holds(layout.version, versions.DEALT_SINCE)):
+            return blocks * layout.block_size * layout.context_ranks
         smallest = min(group.page.block_size or self.request.tokens for group in layout.groups)
-        if rule == "blocks":
-            return blocks * layout.block_size
-        return blocks // len(layout.groups) * smallest * layout.context_ranks
+        # the first release with context parallelism multiplies by its ranks only where one group holds all layers
+        ranks = layout.context_ranks if versions.holds(layout.version, versions.DEALT_SINCE) else 1
+        return blocks // len(layout.groups) * smallest * ranks
 
     def _concurrency(self, blocks: int, length: int) -> float:
         if versions.fact(self.layout.version, versions.TOKEN_COUNT).value == "blocks":
@@ -239,6 +248,11 @@ class _Task:
                 )
             if self.rule == "first_group":
                 said.append("the start check counts one group of several, and asks for too little")
+        if layout.engine == "V1" and layout.pp > 1:
+            if versions.holds(layout.version, versions.WHOLE_CHECK):
+                said.append(f"{versions.WHOLE_CHECK.value}: it refuses what would fit")
+            if versions.holds(layout.version, versions.WHOLE_PAGES) and any(group.mixed for group in layout.groups):
+                said.append(f"{versions.WHOLE_PAGES.value}, and the rest of the memory is left empty")
         return tuple(said)
 
 

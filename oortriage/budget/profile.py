@@ -22,27 +22,33 @@ from oortriage.errors import UsageError
 #: How the dummy sampler cuts to top-k and top-p: by sorting all logits, by a Triton kernel, or with FlashInfer.
 Sampler = Literal["sorted", "triton", "flashinfer"]
 
-#: Bytes a logit at the sampler's peak: its value, the least and the most.
-#:
-#: ``sorted``: logits in the run type and float32, sorted values and indices, sort's own space, mask, probabilities,
-#: running sums. 256 rows of 151,936 logits take 1.40 GiB (Qwen3-8B, vLLM 0.15), 1.42 GiB (Qwen2.5-7B AWQ, 0.7,
-#: vllm issue 13882); 256 rows of 128,256 take 1.19 and 1.26 GiB (Llama-3-8B, 0.6.6, vllm pull request 10511).
-#: ``flashinfer``: logits in the run type and float32, and probabilities; 0.25 GiB at 256 x
-#: 151,936 (Qwen2.5-0.5B, 0.27).
-SAMPLER_BYTES: dict[Sampler, tuple[float, float, float]] = {
-    "sorted": (38.6, 34.0, 45.0),
-    "triton": (18.0, 10.0, 30.0),
-    "flashinfer": (8.0, 6.0, 30.0),
-}
+#: Bytes a logit at the peak of a sampler that sorts: value, least, most. It holds logits in the run type and float32,
+#: sorted values and indices, sort's own space, the mask, probabilities and running sums. 256 rows of 151,936 logits
+#: take 1.40 GiB (Qwen3-8B, vLLM 0.15), 1.42 GiB (Qwen2.5-7B AWQ, 0.7, vllm issue 13882); 256 rows of 128,256 take
+#: 1.19 and 1.26 GiB (Llama-3-8B, 0.6.6, vllm pull request 10511).
+SORTED_BYTES = (38.6, 34.0, 45.0)
+#: The same where a Triton kernel cuts: three float32 matrices (logits, probabilities, random numbers), and logits in
+#: the run type where that is another. Exact to 3 MiB on six starts of vLLM 0.22.1 (docs/evidence/kv-starts.md).
+TRITON_MATRICES = 3
+#: The kernel's work space: a row of float32 logits for each of the card's multiprocessors, as far as there are rows.
+TRITON_PROGRAMS = 132
+#: FlashInfer by itself holds less (0.25 GiB at 256 x 151,936: Qwen2.5-0.5B, vLLM 0.27), but releases that have it warm
+#: up the Triton path as well, and others print more (1.06 GiB for the same model with 0.26; 1.44 GiB at 256 x 128,256:
+#: Llama-3.1-8B, 0.31): bytes a logit, least and most, and bytes beside the most.
+FLASHINFER_BYTES, FLASHINFER_MORE = (6.0, 20.0), 1 << 30
+#: cuBLAS' work space, which torch allocates at the first product: 32 MiB on cards of 9.0 (measured on an H200).
+CUBLAS_BYTES = 32 << 20
 TRITON_SINCE = Fact("triton", "0.18.0", "", "vLLM 0.18.0 v1/sample/ops/topk_topp_sampler.py")
 FLASHINFER_SINCE = Fact("flashinfer", "0.22.1", "", "vLLM 0.22.1 envs.py, v1/sample/ops/topk_topp_sampler.py")
 #: FlashInfer's sampler where it is installed, before it was turned off by default (V1).
 FLASHINFER_IF_THERE = Fact("flashinfer if installed", "0.9.2", "0.11.0", "vLLM 0.10.2 topk_topp_sampler.py")
 #: Rows below which the Triton kernel is not used.
 TRITON_ROWS = 8
-#: Hidden states that live beside the MLP's matrices: input, residual, and what the allocator still holds of the layer
-#: before. 2.02 GiB for Qwen2.5-1.5B with 32,768 tokens in float16 (vLLM 0.7, a T4) is 3 x MLP + 4 x hidden to the MB.
-_HIDDEN = 4
+#: Hidden states that live beside the MLP's matrices: input, residual, and what is not freed yet. 2.02 GiB for
+#: Qwen2.5-1.5B with 32,768 tokens in float16 (vLLM 0.7, a T4) is 3 x MLP + 4 x hidden. Llama and Qwen2 shapes have 3
+#: in plain PyTorch, Gemma-3 and DeepSeek-V2 4 (vLLM 0.22.1, an H200, from 2,048 to 16,384 tokens, to the MiB).
+_HIDDEN, _HIDDEN_NATIVE = 4, 3
+_FOUR_HIDDEN = ("gemma", "deepseek")
 #: Tokens that the fused experts' kernel takes at once (VLLM_FUSED_MOE_CHUNK_SIZE).
 _CHUNK = 32768
 
@@ -134,17 +140,30 @@ def peak(
     layer = estimate(
         wide,
         f"the widest layer, {tokens:,} tokens",
-        least=wide * (0.9 if eager else 0.6),
-        most=wide * (1.3 if eager else 1.6),
+        least=wide * (0.95 if native else 0.9 if eager else 0.6),
+        most=wide * (1.05 if native else 1.3 if eager else 1.6),
     )
     way = sampler or _sampler(version, "V0" if chosen == "V0" else "V1", rows)
-    each, least, most = SAMPLER_BYTES[way]
+    # hidden states are still there, and the rows that are sampled twice: picked, and made random
+    held = (tokens + 2 * rows) * model.hidden_size * size + CUBLAS_BYTES
+    value, least, most = _sampling(model, rows, size, way)
     if sampler is None and chosen != "V0" and holds(version, FLASHINFER_IF_THERE):
-        least = 12.0
-    logits = rows * model.vocab_size
-    held = tokens * model.hidden_size * size
+        least = min(least, 12.0 * rows * model.vocab_size)
     told = f"the sampler, {rows:,} rows of {model.vocab_size:,} logits ({way})"
-    return Peak(layer, estimate(logits * each + held, told, least=logits * least + held, most=logits * most + 2 * held))
+    return Peak(layer, estimate(value + held, told, least=least + held / 2, most=most + held))
+
+
+def _sampling(model: Model, rows: int, size: int, way: Sampler) -> tuple[float, float, float]:
+    """Bytes that sampling takes by itself: value, least and most."""
+    logits = rows * model.vocab_size
+    if way == "sorted":
+        each, least, most = SORTED_BYTES
+        return logits * each, logits * least, logits * most
+    space = min(rows, TRITON_PROGRAMS) * model.vocab_size * 4
+    value = logits * (4.0 * TRITON_MATRICES + (size if size < 4 else 0)) + space
+    if way == "triton":
+        return value, value * 0.95, value * 1.05
+    return value, logits * FLASHINFER_BYTES[0], max(logits * FLASHINFER_BYTES[1], value) + FLASHINFER_MORE
 
 
 def _sampler(version: str, engine: Engine, rows: int) -> Sampler:
@@ -167,7 +186,8 @@ def _widest(model: Model, tokens: int, size: int, tp: int, *, native: bool) -> f
         # gate and up in one matrix, then their product; without gates what goes in and what comes out
         matrices = 2 if model.model_type in UNGATED else 4 if native else 3
         inside.append(tokens * width / tp * size * matrices)
-    return max(inside) + _HIDDEN * hidden
+    states = _HIDDEN_NATIVE if native and not model.model_type.startswith(_FOUR_HIDDEN) else _HIDDEN
+    return max(inside) + states * hidden + CUBLAS_BYTES
 
 
 def _attention(model: Model, tokens: int, size: int, tp: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -107,6 +108,8 @@ def solve_plan(
         UsageError: a wish beyond any machine.
     """
     wish = want or Want()
+    if not wish.capability and (named := re.fullmatch(r"\d{1,2}\.\d", planned.settings.capability)):
+        wish = msgspec.structs.replace(wish, capability=float(named.group()))
     if planned.settings.blocks_override is not None or not planned.layout.groups:
         return ()
     asked = _Asked(planned, wish)
@@ -120,7 +123,7 @@ def solve_plan(
     found += _length(asked, kv_memory, guess, fits=fits)
     found += _share(asked, kv_memory, needed, card, guess, fits=fits)
     if not fits:
-        found += _fixed(asked, needed, planned)
+        found += _fixed(asked, needed, planned, _most(kv_memory, card))
         found += _fp8(asked, kv_memory, wish, planned, guess)
     return tuple(found)
 
@@ -172,8 +175,17 @@ def _share(
     return [Solution("utilization", f"--gpu-memory-utilization {value:g}", effect, guess, value, verify="it starts")]
 
 
-def _fixed(asked: _Asked, needed: int, planned: Planned) -> list[Solution]:
-    if not since(planned.settings.version, KV_MEMORY_SINCE):
+def _most(kv_memory: Figure, card: Card | None) -> float:
+    """Return the most that the KV cache could have: with all of the card that is outside of the share."""
+    if card is None:
+        return math.inf
+    taken = 0.0 if card.free is None else max(0.0, card.total.value - card.free.value)
+    graphs = 0.0 if card.graphs is None else card.graphs.value
+    return kv_memory.value + (1 - card.utilization) * card.total.value - graphs - taken
+
+
+def _fixed(asked: _Asked, needed: int, planned: Planned, most: float) -> list[Solution]:
+    if not since(planned.settings.version, KV_MEMORY_SINCE) or needed > most:
         return []
     effect = (
         f"exactly what {asked.words()} take{'s' * (asked.concurrency == 1)} ({size_words(needed)} on each rank); the "

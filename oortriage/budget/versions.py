@@ -130,7 +130,26 @@ OVERRIDE_CHECKED_SINCE = Fact(
     "the start check sees num_gpu_blocks_override", "0.22.1", "", "vLLM 0.22.1 v1/core/kv_cache_utils.py"
 )
 MLA_SINCE = Fact("MLA keeps one compressed vector", "0.7.3", "", "vLLM 0.7.3 config.py, worker/cache_engine.py")
+MLA_V1_SINCE = Fact("V1 runs MLA", "0.8.0", "", "vLLM 0.8.0 v1/kv_cache_interface.py")
+STATE_V1_SINCE = Fact("V1 keeps states of layers without attention", "0.9.2", "", "vLLM 0.9.2 v1/kv_cache_interface.py")
+#: Models that the release refuses to run in float16, and falls back from to float32 on a card without bfloat16.
+NO_FLOAT16 = ("gemma2", "gemma3", "gemma3_text", "glm4", "plamo2")
+NO_FLOAT16_SINCE = Fact(
+    "some models refuse float16", "0.9.2", "", "vLLM 0.17.1 config/model.py _FLOAT16_NOT_SUPPORTED_MODELS"
+)
 INDEXER_SINCE = Fact("the sparse indexer has a cache", "0.11.0", "", "vLLM 0.17.1 model_executor/models/deepseek_v2.py")
+DEALT_SINCE = Fact(
+    "layers are dealt out to groups in turn, and one report serves every layout", "0.11.0", "",
+    "vLLM 0.11.0 v1/core/kv_cache_utils.py _get_kv_cache_groups_uniform_page_size",
+)  # fmt: skip
+WHOLE_CHECK = Fact(
+    "the start check asks one stage's memory for the layers of all stages", "0.14.1", "0.16.0",
+    "vLLM 0.16.0 v1/core/kv_cache_utils.py get_kv_cache_configs",
+)  # fmt: skip
+WHOLE_PAGES = Fact(
+    "layers of several widths: a block on one stage is as large as on all stages together", "0.11.0", "0.16.0",
+    "vLLM 0.12.0 v1/core/kv_cache_utils.py get_kv_cache_configs",
+)  # fmt: skip
 SPREAD_SINCE = Fact(
     "layers that pipeline stages do not divide go to the stages before the last", "0.8.0", "",
     "vLLM 0.8.0 distributed/utils.py get_pp_indices",

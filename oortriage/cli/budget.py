@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from oortriage.cli.output import Color, ReplayFormat, Sink, style_for
-
-if TYPE_CHECKING:
-    from oortriage.budget.plan import Budget, Planned
 
 
 class EngineName(str, Enum):
@@ -52,6 +49,26 @@ def budget(
     kv_memory: Annotated[
         str, typer.Option("--kv-memory", help=f"What one rank has for the KV cache, as a log prints it: {_SIZE}")
     ] = "",
+    gpu: Annotated[
+        str, typer.Option("--gpu", help="The card: L4, 'A100 80GB'. What is left for the KV cache is then worked out.")
+    ] = "",
+    gpu_memory: Annotated[
+        str, typer.Option("--gpu-memory", help=f"The card's memory, instead of the table's: {_SIZE}")
+    ] = "",
+    utilization: Annotated[
+        float | None, typer.Option("--gpu-memory-utilization", help="A share; the release's default when left out.")
+    ] = None,
+    free: Annotated[str, typer.Option("--free-memory", help="What is free on the card at start.")] = "",
+    others: Annotated[str, typer.Option("--other-memory", help="What other processes hold on the card.")] = "",
+    weights: Annotated[str, typer.Option("--weights", help="As a log prints it, instead of an estimate.")] = "",
+    activation: Annotated[str, typer.Option("--activation", help="The profile run's peak, likewise.")] = "",
+    non_torch: Annotated[str, typer.Option("--non-torch", help="Memory outside torch, likewise.")] = "",
+    graphs: Annotated[str, typer.Option("--graphs", help="CUDA graphs, likewise.")] = "",
+    eager: Annotated[bool, typer.Option("--enforce-eager", help="No CUDA graphs.")] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", help="Safetensors or GGUF: a file, an index or a folder; only headers are read."),
+    ] = None,
     dtype: Annotated[str, typer.Option("--dtype", help="The model's type; auto is the config's.")] = "auto",
     kv_cache_dtype: Annotated[str, typer.Option("--kv-cache-dtype", help="The type of the KV cache.")] = "auto",
     block_size: Annotated[
@@ -96,7 +113,8 @@ def budget(
     With --from-log the log's own figures and settings are taken, and MODEL_CONFIG is optional. With --want-len or
     --want-concurrency it ends with 0 when that works as it is, 1 when something must change.
 
-    Example: `oortriage budget config.json --vllm 0.17.1 --dtype bfloat16 --kv-memory 5GiB --max-model-len 8192`.
+    Examples: `oortriage budget config.json --gpu L4 --vllm 0.17.1 --tp 2`, or from the bytes that a log prints:
+    `oortriage budget config.json --vllm 0.17.1 --kv-memory 5GiB --max-model-len 8192`.
     """
     from oortriage.cli import budget_log
     from oortriage.errors import UsageError
@@ -116,9 +134,11 @@ def budget(
         raise UsageError("which model and release? oortriage budget config.json --vllm 0.17.1, or --from-log LOG")
     from oortriage.budget.model import read_model
     from oortriage.budget.plan import Settings, prepare
+    from oortriage.cli.budget_card import Told, find_card, given, on_card
     from oortriage.kernels.model_config import load_config
 
     shape = read_model(load_config(model), str(model))
+    card = find_card(gpu, gpu_memory)
     settings = Settings(
         version=vllm,
         dtype=dtype,
@@ -136,30 +156,30 @@ def budget(
         attention_backend=attention_backend,
         blocks_override=num_gpu_blocks_override,
         usage=started_as.value,
+        card=card.name if card else "",
+        total_bytes=card.total.value if card else None,
+        capability=card.capability if card else "",
     )
     planned = prepare(shape, settings)
-    result = _given(planned, kv_memory, _title(model))
+    if card:
+        told = Told(
+            utilization=utilization,
+            kv_memory=kv_memory,
+            free=free,
+            others=others,
+            weights=weights,
+            activation=activation,
+            non_torch=non_torch,
+            graphs=graphs,
+            eager=eager,
+            checkpoint=checkpoint,
+        )
+        result = on_card(planned, card, told, model)
+    else:
+        result = given(planned, kv_memory, model)
     solutions, rows = budget_log.wishes(planned, result, wish, axes)
     if svg:
         budget_log.write_svg(plan_svg(result), svg)
     Sink(output).put(plan_report(result, solutions, rows, format.value, style_for(color, output)))
     wished = 0 if any(one.kind == "fits" for one in solutions) else 1
     raise typer.Exit(wished if solutions else result.exit_code)
-
-
-def _given(planned: Planned, kv_memory: str, name: str) -> Budget:
-    """Take the bytes for the KV cache as the user gives them."""
-    from oortriage.budget.figure import Figure
-    from oortriage.budget.plan import budget as work_out
-    from oortriage.budget.size import parse_size
-    from oortriage.errors import UsageError
-
-    if not kv_memory:
-        raise UsageError("how much memory? --kv-memory 5GiB (what one rank has for the KV cache)")
-    size = parse_size(kv_memory, "--kv-memory")
-    return work_out(planned, Figure(size, "bytes", "given", "--kv-memory"), name=name)
-
-
-def _title(model: Path) -> str:
-    """Name a model after its folder, or its file where that says more."""
-    return model.parent.name or model.name if model.name == "config.json" else model.name

@@ -66,13 +66,23 @@ def _text(result: Budget, style: Style) -> str:
     columns = [max(cell_len(row[column]) for row in rows) for column in range(2)]
     lines.append("")
     for title, value, how in rows:
-        indent = columns[0] + columns[1] + 4
-        start = f"{title}{' ' * (columns[0] - cell_len(title))}  {' ' * (columns[1] - cell_len(value))}{value}  "
-        lines += textwrap.wrap(
-            visible(how), width, initial_indent=start, subsequent_indent=" " * indent, break_on_hyphens=False
-        ) or [start.rstrip()]
+        lines += _row(title.ljust(columns[0]), value.rjust(columns[1]), visible(how), width)
     tail = [*_groups(result), *(f"trap: {one}" for one in result.traps), *(f"note: {one}" for one in result.notes)]
     return "\n".join([*lines, "", *_wrapped(tail, width)]).rstrip() + "\n"
+
+
+def _row(title: str, value: str, how: str, width: int) -> list[str]:
+    """Set one figure: how it came about stands beside it where there is room, else below."""
+    start = f"{title}  {value}  "
+    room = width - cell_len(start)
+    if len(how) <= room:
+        return [start + how]
+    provenance, _, rest = how.partition(": ")
+    indent = " " * 4
+    return [
+        start + provenance,
+        *textwrap.wrap(rest, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False),
+    ]
 
 
 def _markdown(result: Budget, style: Style) -> str:  # noqa: ARG001  every format is called alike
@@ -113,7 +123,10 @@ def _value(figure: Figure) -> str:
     shown = _number(figure.value, figure.unit)
     if figure.low is None or figure.high is None or figure.low == figure.high:
         return shown
-    return f"{shown} ({_number(figure.low, figure.unit)} to {_number(figure.high, figure.unit)})"
+    low, high = _number(figure.low, figure.unit), _number(figure.high, figure.unit)
+    if low.split()[1:] == high.split()[1:]:
+        low = low.split()[0]
+    return f"{shown} ({low} to {high})"
 
 
 def _number(value: float, unit: str) -> str:

@@ -80,7 +80,7 @@ def _tail(result: LogReport) -> list[str]:
 def _text(result: LogReport, style: Style) -> str:
     width = max(40, style.width)
     view = result.budget
-    lines = _wrapped([f"{result.sentence}.", _head(result)], width)
+    lines = wrapped([f"{result.sentence}.", _head(result)], width)
     if view.parts:
         lines += ["", budget_bar_text(view.parts, share_end(view), Style(width=width))]
     rows = figure_rows(view)
@@ -89,18 +89,18 @@ def _text(result: LogReport, style: Style) -> str:
         lines.append("")
         for title, value, provenance, how in rows:
             start = f"{title}{' ' * (columns[0] - cell_len(title))}  {' ' * (columns[1] - cell_len(value))}{value}  "
-            wrapped = textwrap.wrap(
+            row = textwrap.wrap(
                 visible(f"{provenance}: {how}" if how else provenance),
                 width,
                 initial_indent=start,
                 subsequent_indent=" " * min(len(start), width // 2),
                 break_on_hyphens=False,
             )
-            lines += wrapped or [start.rstrip()]
+            lines += row or [start.rstrip()]
     if tail := _tail(result):
-        lines += ["", *_wrapped(tail, width)]
+        lines += ["", *wrapped(tail, width)]
     if view.solutions:
-        lines += ["", "What works", *_wrapped([solution_words(one) for one in view.solutions], width, "  ")]
+        lines += ["", "What works", *wrapped([solution_words(one) for one in view.solutions], width, "  ")]
     if result.what_if:
         lines += ["", *table_lines(result.what_if)]
     return "\n".join(lines).rstrip() + "\n"
@@ -163,10 +163,11 @@ def table_lines(rows: Sequence[Row]) -> list[str]:
     return [*lines, *(visible(one) for one in _refused(rows))]
 
 
-def _wrapped(lines: list[str], width: int, indent: str = "") -> list[str]:
-    wrapped: list[str] = []
+def wrapped(lines: Sequence[str], width: int, indent: str = "") -> list[str]:
+    """Wrap harmless lines to a width, further lines indented."""
+    found: list[str] = []
     for line in lines:
-        wrapped += textwrap.wrap(
+        found += textwrap.wrap(
             visible(line),
             width,
             initial_indent=indent,
@@ -174,4 +175,4 @@ def _wrapped(lines: list[str], width: int, indent: str = "") -> list[str]:
             break_long_words=False,
             break_on_hyphens=False,
         )
-    return wrapped
+    return found

@@ -13,9 +13,9 @@ from oortriage.budget.solve import Solution
 from oortriage.budget.what_if import Row
 from oortriage.report._interface import Style
 from oortriage.report.budget import budget_report
-from oortriage.report.budget_log import solution_words, table_lines, table_markdown
+from oortriage.report.budget_log import solution_words, table_lines, table_markdown, wrapped
 from oortriage.report.draw.budget_bar import budget_bar_svg, budget_bar_text
-from oortriage.report.escape import markdown, visible
+from oortriage.report.escape import markdown
 
 
 def plan_report(result: Budget, solutions: Sequence[Solution], rows: Sequence[Row], name: str, style: Style) -> str:
@@ -34,7 +34,7 @@ def plan_report(result: Budget, solutions: Sequence[Solution], rows: Sequence[Ro
     if result.memory is not None and (parts := plan_parts(result.memory)):
         lines += ["", budget_bar_text(parts, result.memory.requested, style)]
     if solutions:
-        lines += ["", "What works", *(f"  {visible(solution_words(one))}" for one in solutions)]
+        lines += ["", "What works", *wrapped([solution_words(one) for one in solutions], max(40, style.width), "  ")]
     if rows:
         lines += ["", *table_lines(rows)]
     return text + "\n".join([*lines, ""]) if lines else text

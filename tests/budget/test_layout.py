@@ -158,8 +158,8 @@ def test_groups_of_unequal_kinds_are_padded() -> None:
     old, new = (kv_layout(read_model(config), version) for version in ("0.11.2", "0.12.0"))
     assert (len(old.groups), old.group_size) == (3, (12,))
     assert (len(new.groups), new.group_size) == (2, (13,))
-    assert "11 padding layers beside 13 full ones take memory for nothing" in old.notes
-    assert "1 padding layers beside 12 sliding ones take memory for nothing" in new.notes
+    assert "11 padding layers beside 13 full ones: memory for nothing" in old.notes
+    assert "1 padding layer beside 12 sliding ones: memory for nothing" in new.notes
 
 
 def test_layers_of_several_widths() -> None:
@@ -226,3 +226,30 @@ def test_what_is_not_told_is_left_open() -> None:
     with pytest.raises(UnknownLayoutError, match="compress_ratios") as caught:
         kv_layout(read_model({**DEEPSEEK_V3, "compress_ratios": [4]}), "0.33.0")
     assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("model_type", "dtype", "asked", "capability", "version", "taken"),
+    [
+        ("llama", "bfloat16", "auto", "", "0.17.1", "bfloat16"), ("llama", "bfloat16", "auto", "8.9", "0.17.1", "bfloat16"),
+        ("llama", "bfloat16", "auto", "7.5", "0.17.1", "float16"), ("llama", "float32", "auto", "", "0.17.1", "float16"),
+        ("gemma3_text", "bfloat16", "auto", "7.5", "0.17.1", "float32"),
+        ("gemma3_text", "bfloat16", "auto", "7.5", "0.8.5", "float16"),
+        ("gemma3_text", "float16", "auto", "8.0", "0.17.1", "bfloat16"),
+        ("gemma3_text", "float16", "auto", "7.5", "0.17.1", "float32"),
+        ("gemma3_text", "bfloat16", "float32", "7.5", "0.17.1", "float32"), ("llama", "", "half", "7.5", "0.17.1", "half"),
+    ],
+)  # fmt: skip
+def test_the_type_a_model_runs_in(
+    model_type: str, dtype: str, asked: str, capability: str, version: str, taken: str
+) -> None:
+    model = read_model({**LLAMA_3_8B, "model_type": model_type, "torch_dtype": dtype})
+    assert kv_layout(model, version, dtype=asked, capability=capability, engine="V1").dtype == taken
+
+
+def test_types_that_a_model_or_a_card_refuses() -> None:
+    gemma = read_model(GEMMA_3_4B)
+    with pytest.raises(UsageError, match="refuses it for gemma3_text; bfloat16 or float32"):
+        kv_layout(gemma, "0.17.1", dtype="float16")
+    with pytest.raises(UsageError, match=r"below compute capability 8\.0, and the card has 7\.5"):
+        kv_layout(gemma, "0.17.1", dtype="bfloat16", capability="7.5")

@@ -77,6 +77,58 @@ def test_a_hybrid_model_shows_its_groups_and_the_trap(run: Run, tmp_path: Path) 
     assert "0.94x" in off.stdout
 
 
+def test_a_card_gives_the_whole_bill(run: Run, llama: Path) -> None:
+    done = run("budget", llama, "--gpu", "L4", "--vllm", "0.17.1", "--tp", "2", "-f", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    memory = found["memory"]
+    for name in ("total", "requested", "weights", "activation", "non_torch", "graphs", "available", "outside"):
+        assert memory[name]["unit"] == "bytes"
+    assert not memory.get("graphs_charged", False)
+    assert found["kv_memory"] == memory["available"]
+    assert 0 < found["num_blocks"]["low"] < found["num_blocks"]["value"] < found["num_blocks"]["high"]
+    assert found["num_blocks"]["provenance"] == "estimated"
+    jsonschema.validate(found, json.loads(run("schema", "budget").stdout))
+    text = run("budget", llama, "--gpu", "L4", "--vllm", "0.17.1", "--tp", "2").stdout
+    for title in ("card", "weights", "profile peak", "CUDA graphs", "KV blocks", "KV tokens", "concurrency"):
+        assert f"\n{title}" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_figures_of_a_log_take_the_place_of_estimates(run: Run, llama: Path) -> None:
+    """vLLM 0.17.1 takes total x 0.9, rounded up, less what was printed: nothing is left to guess."""
+    told = ("--gpu-memory", "22GiB", "--weights", "15GiB", "--activation", "1GiB", "--non-torch", "0.5GiB")
+    done = run("budget", llama, "--vllm", "0.17.1", *told, "--enforce-eager", "-f", "json")
+    found = json.loads(done.stdout)
+    left = -(-22 * (1 << 30) * 9 // 10) - int(16.5 * (1 << 30))
+    assert abs(found["kv_memory"]["value"] - left) <= 1
+    assert found["num_blocks"]["value"] == left // (2 << 20)
+    assert {found[name]["provenance"] for name in ("num_blocks", "kv_tokens", "max_concurrency")} == {"derived"}
+
+
+def test_a_card_that_is_too_small_and_one_that_is_taken(run: Run, llama: Path) -> None:
+    small = run("budget", llama, "--gpu", "T4", "--vllm", "0.22.1")
+    assert small.returncode == 1
+    assert small.stdout.startswith("The engine does not start: nothing is left for the KV cache.\n")
+    assert "auto falls back to float16" in " ".join(small.stdout.split())
+    taken = run("budget", llama, "--gpu", "A100 80GB", "--vllm", "0.17.1", "--free-memory", "40GiB")
+    assert taken.returncode == 1
+    assert " ".join(taken.stdout.split()).startswith("Free memory on device cuda:0 (40.0/79.15 GiB) on startup is less")
+
+
+@pytest.mark.parametrize(
+    ("more", "part"),
+    [
+        (("--gpu", "Voodoo 2"), "Voodoo 2"),
+        (("--gpu", "T4", "--dtype", "bfloat16"), "refuses it below compute capability 8.0"),
+        (("--gpu", "L4", "--gpu-memory-utilization", "1.5"), "more than 0 and at most 1"),
+        (("--gpu-memory", "0"), "more than 0 bytes"),
+    ],
+)
+def test_cards_that_do_not_go(run: Run, llama: Path, more: tuple[str, ...], part: str) -> None:
+    assert part in complained(run("budget", llama, "--vllm", "0.17.1", *more), 2)
+
+
 def test_what_cannot_be_told_ends_with_three(run: Run, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({**DEEPSEEK_V3, "compress_ratios": [4, 128]}))
     done = run("budget", tmp_path, "--vllm", "0.33.0", "--kv-memory", "5GiB")
