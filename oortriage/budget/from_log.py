@@ -52,6 +52,7 @@ ENGINE_NAMES = frozenset(
         "context_parallel_size",
         "kv_padding_layers",
         "utilization_without_graphs",
+        "utilization_with_graphs",
     }
 )
 #: Settings: a command line or an argument dump in front of the run says them for it too.
@@ -100,6 +101,7 @@ _UNITS = {
     "kv_running": "requests",
     "gpu_memory_utilization": "share",
     "utilization_without_graphs": "share",
+    "utilization_with_graphs": "share",
     "kv_usage_percent": "percent",
     "tensor_parallel_size": "ranks",
     "pipeline_parallel_size": "ranks",
@@ -248,7 +250,7 @@ def _span(name: str, value: float, kind: str) -> Span:
         return exactly(value) if kind == "bytes" or name == "kv_memory_flag_bytes" else printed_bytes(value)
     if name == "kv_concurrency":
         return rounded(value, 2)
-    if name == "utilization_without_graphs":
+    if name in ("utilization_without_graphs", "utilization_with_graphs"):
         return rounded(value, 4)
     if name == "kv_usage_percent":
         return rounded(value, 1)

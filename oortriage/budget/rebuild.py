@@ -126,17 +126,22 @@ def _printed_share(sheet: _Sheet) -> Span:
 
 
 def _card_from_graphs(sheet: _Sheet) -> None:
-    """0.20.0 and later print by how much of the card the graphs' estimate lowers the utilisation."""
-    names = ("utilization_without_graphs", "gpu_memory_utilization", "cudagraph_estimate_bytes")
-    if "capacity_bytes" in sheet.spans or not sheet.has(*names):
+    """0.18.0 and later print by how much of the card the graphs' estimate changes the utilisation."""
+    spans = sheet.spans
+    if "capacity_bytes" in spans or not sheet.has("gpu_memory_utilization", "cudagraph_estimate_bytes"):
         return
-    share = sheet.spans["gpu_memory_utilization"] - sheet.spans["utilization_without_graphs"]
+    if "utilization_without_graphs" in spans:
+        share = spans["gpu_memory_utilization"] - spans["utilization_without_graphs"]
+    elif "utilization_with_graphs" in spans:
+        share = spans["utilization_with_graphs"] - spans["gpu_memory_utilization"]
+    else:
+        return
     if share.low <= 0:
         return
     total = sheet.spans["cudagraph_estimate_bytes"] / share
     if total.high - total.low > 0.2 * total.value:
         return
-    how = "graph estimate / (utilisation - the equivalent one without graphs), both rounded"
+    how = "graph estimate / what it takes of the utilisation, both rounded"
     sheet.derive("capacity_bytes", total, how, provenance="estimated")
     sheet.derive(
         "budget_bytes", total * sheet.spans["gpu_memory_utilization"], "total memory x gpu_memory_utilization",

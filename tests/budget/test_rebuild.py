@@ -149,6 +149,20 @@ def test_the_card_is_found_from_the_share_of_the_graphs() -> None:
     assert card.low < 3.61 / 0.0762 * GIB < card.high
 
 
+def test_so_it_is_from_what_0_18_would_take() -> None:
+    """vllm#39559: 1.62 GiB are 0.0690 of the card, an RTX 3090 of 23.5 GiB; nothing was taken off yet."""
+    found = budget(
+        banner("0.19.0")
+        + "vllm serve m --gpu-memory-utilization 0.9 --max-model-len 8192\nINFO Estimated CUDA graph memory: 1.62 GiB total\n"
+        + "INFO [gpu_worker.py:470] In v0.19, CUDA graph memory profiling will be enabled by default. To try it now, set "
+        "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=1 and increase --gpu-memory-utilization from 0.9000 to 0.9690 to maintain the "
+        "same effective KV cache size.\n"
+    )
+    card = found.figures["capacity_bytes"]
+    assert card.value == pytest.approx(1.62 / 0.069 * GIB)
+    assert found.graphs_counted is False
+
+
 def test_the_engines_own_estimate_is_held_against_the_quotient() -> None:
     """vllm#25350: 221,000 x 5.59 / 10.12 = 122,074 against 122,080 printed."""
     found = budget(refused_v1(221000, "10.12", "5.59", 122080))
