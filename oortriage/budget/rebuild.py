@@ -19,6 +19,8 @@ from oortriage.budget.span import GIB, Span, exactly, whole
 
 #: V0's swap space when nobody set one, by which it divides to get its CPU blocks (config.py, 0.5.4 to 0.10.2).
 SWAP_SPACE = 4 * GIB
+#: What the engine leaves over in its own advice (v1/worker/gpu_worker.py, ``redundancy_buffer_memory``).
+SPARE = 150 * 2**20
 #: From this release on the estimate of CUDA graphs is taken off the KV cache unless it is switched off.
 GRAPHS_COUNT_SINCE = "0.20.0"
 #: Releases whose printed number of tokens is blocks over groups for a hybrid model.
@@ -90,7 +92,7 @@ def rebuild(read: LogFigures) -> LogBudget:
         figures=dict(sorted(sheet.figures.items())),
         words=read.words,
         graphs_counted=counted,
-        parts=parts_of(sheet.figures, read, counted=counted),
+        parts=parts_of(sheet.figures, read, counted=counted and not graphs_in_peak(sheet.version, read)),
         checks=tuple(sheet.checks),
         use=use_of(sheet.figures, read),
         notes=tuple(sheet.notes),
@@ -159,6 +161,17 @@ def graphs_count(version: str, read: LogFigures) -> bool | None:
     return None if not version else since(version, GRAPHS_COUNT_SINCE)
 
 
+def graphs_in_peak(version: str, read: LogFigures) -> bool:
+    """Tell whether the printed activation peak holds the estimate of CUDA graphs.
+
+    The bill after start-up ("Actual usage is ...") adds it in 0.18.0 and from 0.28.0 on (v1/worker/gpu_worker.py,
+    ``peak_activation_memory``); the line of the profile run never does.
+    """
+    if read.codes.get("activation_peak_bytes") != "FA142" or not graphs_count(version, read):
+        return False
+    return since(version, "0.28.0") or (since(version, "0.18.0") and before(version, "0.18.1"))
+
+
 def _left(sheet: _Sheet) -> None:
     """The share minus all that is not KV cache, by the sum that the release uses."""
     spans, read = sheet.spans, sheet.read
@@ -175,7 +188,7 @@ def _left(sheet: _Sheet) -> None:
             ("activation_peak_bytes", "activation peak"),
         ]
     counted = graphs_count(sheet.version, read)
-    if counted and "cudagraph_estimate_bytes" in spans:
+    if counted and "cudagraph_estimate_bytes" in spans and not graphs_in_peak(sheet.version, read):
         terms.append(("cudagraph_estimate_bytes", "CUDA graphs, estimated"))
     known = [(name, words) for name, words in terms if name in spans]
     if not sheet.has("budget_bytes"):
@@ -188,14 +201,31 @@ def _left(sheet: _Sheet) -> None:
         if "kv_available_bytes" in read.spans and "kv_memory_flag_bytes" not in spans:
             sheet.check("left for the KV cache", "kv_available_bytes", rest, how, _why_left(sheet))
         sheet.derive("kv_available_bytes", rest, how)
+        _advised(sheet)
     elif "kv_available_bytes" in spans and "kv_memory_flag_bytes" not in spans:
         unknown = ", ".join(words for name, words in terms if name not in spans)
         sheet.derive("unprinted_bytes", rest - spans["kv_available_bytes"], f"{how} - KV cache: {unknown}", "bytes")
 
 
+def _advised(sheet: _Sheet) -> None:
+    """The engine's own advice: what it used, the captured graphs and 150 MiB to spare taken off the share, in bytes."""
+    if not sheet.has("kv_fit_bytes", "activation_peak_bytes", "cudagraph_bytes", "budget_bytes"):
+        return
+    if sheet.read.codes.get("activation_peak_bytes") != "FA142":
+        return
+    taken = ("consumed_bytes",) if sheet.has("consumed_bytes") else ("weights_bytes", "non_torch_bytes")
+    if not sheet.has(*taken):
+        return
+    rest = sheet.spans["budget_bytes"] - exactly(SPARE)
+    for name in (*taken, "activation_peak_bytes", "cudagraph_bytes"):
+        rest = rest - sheet.spans[name]
+    how = "the share - all that was used - CUDA graphs, captured - 150 MiB"
+    sheet.check("KV memory that fits the share, by the engine", "kv_fit_bytes", rest, how)
+
+
 def _why_left(sheet: _Sheet) -> str:
-    if sheet.engine == "V1" and since(sheet.version, "0.28.0"):
-        return "0.28.0 and later also take off what is reserved for decoding images on the card"
+    if sheet.engine == "V1" and since(sheet.version, "0.25.0"):
+        return "0.25.1 and later also take off what is reserved for decoding images on the card"
     if "cudagraph_estimate_bytes" in sheet.spans and graphs_count(sheet.version, sheet.read) is None:
         return "whether the estimate of CUDA graphs is taken off depends on the release, which the log does not name"
     return "a term of the sum is not printed, or figures of different ranks stand in one log"

@@ -100,17 +100,45 @@ def test_graphs_are_in_the_budget_from_0_20_on(version: str, left: float, agrees
 
 
 def test_0_28_takes_off_what_the_driver_saw_taken() -> None:
-    """71.27 - 61.41 - 2.02 - 1.12 = 6.72."""
+    """71.27 - 61.41 - 3.14 = 6.72: the bill's activation peak holds the 1.12 GiB that graphs were taken for."""
     found = budget(
         banner("0.28.0")
         + "INFO Estimated CUDA graph memory: 1.12 GiB total\n"
         + available("6.72")
         + "INFO Free memory on device (78.51/79.18 GiB) on startup. Desired GPU memory utilization is (0.9, 71.27 GiB). Actual "
-        "usage is 61.41 GiB for consumed memory (weights + non-torch), 2.02 GiB for peak activation, and 0.94 GiB for "
+        "usage is 61.41 GiB for consumed memory (weights + non-torch), 3.14 GiB for peak activation, and 0.94 GiB for "
         "CUDAGraph memory."
     )
     assert check(found, "left for the KV cache").agrees
-    assert [one.kind for one in found.parts] == ["weights", "activations", "graphs", "kv", "outside"]
+    assert [one.kind for one in found.parts] == ["weights", "activations", "kv", "outside"]
+
+
+def test_the_profile_run_s_line_of_0_28_keeps_graphs_apart() -> None:
+    """71.27 - 61.41 - 2.02 - 1.12 = 6.72."""
+    found = budget(
+        banner("0.28.0")
+        + "INFO Estimated CUDA graph memory: 1.12 GiB total\n"
+        + "DEBUG worker requested memory: 71.27GiB\n"
+        + "DEBUG Memory profiling takes 3.51 seconds. Total non KV cache memory: 63.43GiB; torch peak memory increase: 2.02GiB; "
+        "total consumed (from mem_get_info): 61.41GiB; weights memory: 61.03GiB.\n" + available("6.72")
+    )
+    assert check(found, "left for the KV cache").agrees
+    assert [one.kind for one in found.parts] == ["weights", "activations", "graphs", "kv"]
+
+
+def test_the_engine_s_advice_is_its_own_sum_less_150_mib() -> None:
+    used = (14.96 + 1.19 + 0.27 + 0.55) * GIB
+    fit, full = int(21.22 * GIB - used) - 150 * 2**20, int(23.2 * GIB - used) - 150 * 2**20
+    found = budget(
+        banner("0.10.2")
+        + "INFO [gpu_worker.py:391] Free memory on device (23.2/23.58 GiB) on startup. Desired GPU memory utilization is (0.9, "
+        "21.22 GiB). Actual usage is 14.96 GiB for weight, 1.19 GiB for peak activation, 0.27 GiB for non-torch memory, and "
+        f"0.55 GiB for CUDAGraph memory. Replace gpu_memory_utilization config with `--kv-cache-memory={fit}` (4.10 GiB) to fit "
+        f"into requested memory, or `--kv-cache-memory={full}` (6.08 GiB) to fully utilize gpu memory. Current kv cache memory "
+        "in use is 4.8 GiB.\n" + available("4.8")
+    )
+    assert check(found, "KV memory that fits the share, by the engine").agrees
+    assert check(found, "left for the KV cache").agrees
 
 
 def test_a_hybrid_model_is_told_by_its_concurrency() -> None:
