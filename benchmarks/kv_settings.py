@@ -152,6 +152,35 @@ MLA = {
     "v_head_dim": 128,
     "vocab_size": 102400,
 }
+QWEN3 = {
+    **QWEN,
+    "architectures": ["Qwen3ForCausalLM"],
+    "model_type": "qwen3",
+    "attention_bias": False,
+    "head_dim": 128,
+    "hidden_size": 4096,
+    "intermediate_size": 12288,
+    "max_position_embeddings": 40960,
+    "max_window_layers": 36,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 36,
+    "num_key_value_heads": 8,
+    "tie_word_embeddings": False,
+}
+GEMMA2 = {
+    **{name: value for name, value in GEMMA.items() if not name.startswith(("rope_local", "sliding_window_pattern"))},
+    "architectures": ["Gemma2ForCausalLM"],
+    "model_type": "gemma2",
+    "attn_logit_softcapping": None,
+    "hidden_act": "gelu_pytorch_tanh",
+    "hidden_size": 2304,
+    "intermediate_size": 9216,
+    "max_position_embeddings": 8192,
+    "num_hidden_layers": 26,
+    "rope_theta": 10000.0,
+    "sliding_window": 4096,
+    "vocab_size": 256000,
+}
 MODELS: dict[str, dict[str, Any]] = {
     "Llama-3-8B": LLAMA,
     "Llama-3-8B, 131,072 positions": {**LLAMA, "max_position_embeddings": 131072},
@@ -168,6 +197,28 @@ MODELS: dict[str, dict[str, Any]] = {
     "Qwen2.5-0.5B": QWEN,
     "Mixtral, small": MIXTRAL,
     "DeepSeek-V2-Lite, dense": MLA,
+    "Mistral-7B": {
+        **LLAMA,
+        "architectures": ["MistralForCausalLM"],
+        "model_type": "mistral",
+        "max_position_embeddings": 32768,
+        "rope_theta": 10000.0,
+        "sliding_window": None,
+        "vocab_size": 32000,
+    },
+    "Qwen3-8B": QWEN3,
+    "Gemma-2-2B": GEMMA2,
+    "Qwen2.5-7B": {
+        **QWEN,
+        "hidden_size": 3584,
+        "intermediate_size": 18944,
+        "max_window_layers": 28,
+        "num_attention_heads": 28,
+        "num_hidden_layers": 28,
+        "num_key_value_heads": 4,
+        "tie_word_embeddings": False,
+        "vocab_size": 152064,
+    },
 }
 
 #: Name, model, arguments; the most telling first, for the time may not do for all.
@@ -215,6 +266,32 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ),
     ("mixtral", "Mixtral, small", {"gpu_memory_utilization": 0.4}),
     ("llama-blocks-override", "Llama-3-8B", {"gpu_memory_utilization": 0.5, "num_gpu_blocks_override": 1000}),
+]
+
+#: Chosen after every constant was fixed: models and sizes that none was learnt from.
+HELD_OUT: list[tuple[str, str, dict[str, Any]]] = [
+    (
+        "held-qwen3",
+        "Qwen3-8B",
+        {"gpu_memory_utilization": 0.37, "max_num_batched_tokens": 5000, "max_num_seqs": 300, "max_model_len": 20000},
+    ),
+    (
+        "held-gemma2",
+        "Gemma-2-2B",
+        {"gpu_memory_utilization": 0.25, "max_num_batched_tokens": 12000, "max_num_seqs": 40},
+    ),
+    ("held-mistral", "Mistral-7B", {"gpu_memory_utilization": 0.6, "dtype": "float16", "max_num_seqs": 512}),
+    (
+        "held-qwen-7b",
+        "Qwen2.5-7B",
+        {"gpu_memory_utilization": 0.45, "max_num_batched_tokens": 3000, "kv_cache_dtype": "fp8", "block_size": 32},
+    ),
+    (
+        "held-qwen3-too-long",
+        "Qwen3-8B",
+        {"gpu_memory_utilization": 0.15, "max_num_batched_tokens": 1024, "max_num_seqs": 8},
+    ),
+    ("held-llama-1b", "Llama-3.2-1B", {"gpu_memory_utilization": 0.1, "max_num_batched_tokens": 32768}),
 ]
 
 #: What every engine gets: no weights, no tokenizer, no compiling, nothing that needs vLLM's own binaries.

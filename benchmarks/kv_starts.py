@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kv_settings import COMMON, MODELS, SETTINGS, VARIABLES
+from kv_settings import COMMON, HELD_OUT, MODELS, SETTINGS, VARIABLES
 
 CLIENT = Path(__file__).with_name("kv_client.py")
 NUMBER = r"(-?[\d.]+)"
@@ -52,6 +52,9 @@ PRINTED = {
 ERROR = re.compile(r"^(?:\[\w+\]: |\([^)\n]*\) )?([A-Z]\w*(?:Error|Exception): .+)", re.MULTILINE)
 
 
+Setting = tuple[str, str, dict[str, Any]]
+
+
 class Job(NamedTuple):
     """One engine, begun: it waits for ``go``."""
 
@@ -75,22 +78,23 @@ def main() -> int:
     measuring.add_argument("--seconds", type=float, default=460, help="start no new engine after this long")
     measuring.add_argument("--each", type=float, default=90, help="time limit of one engine")
     measuring.add_argument("--only", action="append", default=[], help="a setting's name; may be repeated")
+    measuring.add_argument("--held-out", action="store_true", help="the settings that no constant was learnt from")
     measuring.add_argument("--client", type=Path, default=CLIENT, help="the program that starts one engine")
     measuring.add_argument("--alone", action="store_true", help="import nothing while another engine runs")
     comparing = steps.add_parser("compare")
-    comparing.add_argument("--results", type=Path, required=True)
+    comparing.add_argument("--results", type=Path, required=True, nargs="+", help="one file or several")
     comparing.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
     if asked.step == "compare":
         from kv_compare import compare
 
         return compare(asked.results, asked.out)
-    return measure(asked.out, asked.seconds, asked.each, asked.client, asked.only, alone=asked.alone)
+    chosen = [one for one in (HELD_OUT if asked.held_out else SETTINGS) if not asked.only or one[0] in asked.only]
+    return measure(asked.out, chosen, asked.seconds, asked.each, asked.client, alone=asked.alone)
 
 
-def measure(out: Path, seconds: float, each: float, client: Path, only: list[str], *, alone: bool) -> int:
+def measure(out: Path, wanted: list[Setting], seconds: float, each: float, client: Path, *, alone: bool) -> int:
     """Start every engine; 1 when none of them got anywhere."""
-    wanted = [one for one in SETTINGS if not only or one[0] in only]
     began, results = time.monotonic(), list[dict[str, Any]]()
     out.mkdir(parents=True, exist_ok=True)
     (out / "results.json").unlink(missing_ok=True)
@@ -113,7 +117,7 @@ def measure(out: Path, seconds: float, each: float, client: Path, only: list[str
     return 0 if any(one["printed"] for one in results) else 1
 
 
-def _begin(setting: tuple[str, str, dict[str, Any]], place: Path, client: Path) -> Job:
+def _begin(setting: Setting, place: Path, client: Path) -> Job:
     """Start the process; it imports vLLM, then waits for ``go``."""
     name, model, own = setting
     folder = place / name

@@ -17,6 +17,8 @@ from oortriage.errors import UsageError
 
 #: vLLM's old engine (until 0.10) and the present one.
 Engine = Literal["V0", "V1"]
+#: How often the state of a layer without attention is kept (``--mamba-cache-mode``).
+StateMode = Literal["none", "align", "all"]
 #: Blocks that MLA's kernels take, in tokens (vLLM 0.17.1 platforms/cuda.py; 0.22.1 v1/attention/backends/mla).
 _MLA_BLOCKS = {
     "CUTLASS_MLA": 128, "FLASHMLA": 64, "FLASHMLA_SPARSE": 64, "FLASHINFER_MLA": 64, "FLASHINFER_MLA_SPARSE": 64,
@@ -78,7 +80,7 @@ def kv_layout(
     engine: Engine | None = None,
     attention_backend: str = "",
     pp_partition: Sequence[int] = (),
-    state_mode: Literal["none", "align", "all"] = "none",
+    state_mode: StateMode | None = None,
     chunked_hybrid: bool = False,
     capability: str = "",
 ) -> KvLayout:
@@ -98,7 +100,7 @@ def kv_layout(
         engine: Which engine, where a release has two.
         attention_backend: Its name, which decides the block size of MLA.
         pp_partition: Layers of each stage (``VLLM_PP_LAYER_PARTITION``).
-        state_mode: ``--mamba-cache-mode``.
+        state_mode: ``--mamba-cache-mode``; None is the release's choice (``align`` where prefix caching is on).
         chunked_hybrid: ``VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE=1``.
         capability: The card's compute capability (``7.5``), where it is known: it decides what ``auto`` takes.
 
@@ -118,6 +120,8 @@ def kv_layout(
     dtype, *notes = model_dtype(model, dtype, version, capability)
     kv_dtype, note = cache_dtype(model, version, kv_dtype)
     notes = [one for one in (versions.between(version), *notes, note) if one]
+    if state_mode is None:
+        state_mode = _state_mode(model, version, notes)
     sizes = _Sizes(model, version, chosen, dtype=dtype, kv_dtype=kv_dtype, tp=tp, state_mode=state_mode)
     size, why = _block_size(model, sizes, block_size, attention_backend, state_mode, notes)
     stages = [[sizes.page(cache, size) for cache in caches] for caches in _stages(model, version, pp, pp_partition)]
@@ -134,6 +138,7 @@ def kv_layout(
         groups = _v0_groups(stages)
     else:
         groups, extra = group_pages(stages, version, hybrid=hybrid)
+    notes += _uneven(model, tp)
     ranks = range(len(stages))
     return KvLayout(
         version=version,
@@ -186,6 +191,15 @@ def _check_kinds(model: Model, version: str) -> None:
     for kind, fact in (("mla", versions.MLA_V1_SINCE), ("state", versions.STATE_V1_SINCE)):
         if kind in kinds and not versions.holds(version, fact):
             raise UsageError(f"vLLM {version}: {fact.value} from {fact.since} on only; --engine V0 is its way")
+
+
+def _state_mode(model: Model, version: str, notes: list[str]) -> StateMode:
+    """Choose how states are kept: with prefix caching, which is on for models that have attention too."""
+    kinds = {cache.kind for layer in model.layers for cache in layer.caches()}
+    if "state" not in kinds or kinds == {"state"} or not versions.holds(version, versions.STATE_ALIGN_SINCE):
+        return "none"
+    notes.append(f"{versions.STATE_ALIGN_SINCE.value}; with --no-enable-prefix-caching it is one")
+    return "align"
 
 
 class _Sizes:
@@ -314,6 +328,13 @@ def _stages(model: Model, version: str, pp: int, partition: Sequence[int]) -> li
         [cache for layer in model.layers[start : start + count] for cache in layer.caches()]
         for start, count in zip(starts, counts, strict=True)
     ]
+
+
+def _uneven(model: Model, tp: int) -> list[str]:
+    """Say where KV heads and ranks do not divide one another."""
+    heads = {layer.kv_heads for layer in model.layers if layer.kind in ("full", "sliding", "chunked")}
+    wrong = sorted(one for one in heads if one and (one % tp if one > tp else tp % one))
+    return [f"{wrong[0]} KV heads and {tp} ranks do not divide one another: most models refuse that"] if wrong else []
 
 
 def _chunked_turns_off(model: Model, version: str) -> bool:

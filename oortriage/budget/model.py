@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from oortriage.budget.defaults import with_defaults
 from oortriage.budget.layers import Kinds, read_kinds
 from oortriage.budget.state import State, read_state
 from oortriage.errors import InputError, OortriageError
@@ -113,8 +114,9 @@ def read_model(config: Mapping[str, Any], name: str = "config.json") -> Model:
         InputError: it does not say how many layers or heads the model has, or says it in nonsense.
     """
     whole = dict(config)
-    text = text_part(whole)
-    model_type = _string(text, "model_type") or _string(whole, "model_type")
+    stated = text_part(whole)
+    model_type = _string(stated, "model_type") or _string(whole, "model_type")
+    text, filled = with_defaults(stated, model_type)
     depth = stated_count(text, name, "num_hidden_layers", "n_layer", "num_layers", "n_layers")
     if not 0 < depth <= _MOST_LAYERS:
         raise InputError(
@@ -126,7 +128,7 @@ def read_model(config: Mapping[str, Any], name: str = "config.json") -> Model:
     attends = any(kind not in ("state", "none") for kind in kinds.order)
     if attends and not heads:
         raise InputError(f"{name}: no num_attention_heads in it: which cache it has cannot be told")
-    notes, unknown = list(kinds.notes), _unknown(text, model_type)
+    notes, unknown = [*filled, *kinds.notes], _unknown(text, model_type)
     head = _head_size(text, name, heads, hidden, notes) if heads else 0
     kv_heads = _kv_heads(text, model_type, heads, name)
     state = read_state(text, model_type) if any(kind in ("state", "both") for kind in kinds.order) else None
@@ -158,7 +160,7 @@ def read_model(config: Mapping[str, Any], name: str = "config.json") -> Model:
         dense_layers=optional_count(text, "first_k_dense_replace"),
         quantization=_quantization(whole, text),
         raw=text,
-        multimodal=text is not whole,
+        multimodal=stated is not whole,
         notes=tuple(notes),
         unknown=tuple(unknown),
     )

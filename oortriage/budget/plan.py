@@ -269,6 +269,8 @@ def _sentence(verdict: Verdict, held: Pool) -> str:
         return f"The engine does not start: one request of {length} tokens is taken for larger than the pool"
     if verdict == "starts_but_cannot_serve":
         return f"The engine starts, but a request of {length} tokens cannot be served"
+    if verdict == "undetermined" and held.admitted:
+        return f"The engine starts; the estimates leave it open whether a request of {length} tokens can be served"
     if verdict == "undetermined":
         return f"The estimates leave it open whether the engine starts with requests of {length} tokens"
     spare = f"{need / have:.1%} of the pool" if have > 0 else "the pool"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -11,14 +12,15 @@ from oortriage.errors import UsageError
 
 #: A pattern of a config that takes longer is taken as not matching (seconds).
 _PATIENCE = 0.05
-_MOST_NAMES = 4096
+_MOST_NAMES, _MOST_PATTERNS = 100_000, 64
 _FLOATS = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2, "float64": 8}
 
 
 class Format(msgspec.Struct, frozen=True):
     """How linear layers are stored. Bytes an element with its scales; ``experts_only``: the rest stays as it is.
 
-    ``kept`` are names of layers that are not quantised, as the config lists them.
+    ``kept`` are names of layers that are not quantised, as the config lists them, and ``patterns`` those with stars or
+    regular expressions.
     """
 
     name: str
@@ -28,15 +30,23 @@ class Format(msgspec.Struct, frozen=True):
     per_column: float = 0.0
     experts_only: bool = False
     head: bool = False
-    kept: tuple[str, ...] = ()
+    kept: frozenset[str] = frozenset()
+    patterns: tuple[str, ...] = ()
     exact: bool = True
     #: What the kernels pad an expert's hidden and inner width to, elements.
     hidden_unit: int = 1
     inner_unit: int = 1
 
     def keeps(self, layer: str) -> bool:
-        """Tell whether a layer, by its name in the checkpoint, is left as it is."""
-        return any(_matches(pattern, layer) for pattern in self.kept)
+        """Tell whether a layer, by its name in the checkpoint, is left as it is.
+
+        A plain name counts where it is whole parts of the layer's (``lm_head``, ``model.layers.0.mlp.gate``); ``re:``
+        begins a regular expression that matches from the start, and a star stands for anything (compressed-tensors,
+        and ``modules_to_not_convert`` of transformers).
+        """
+        parts = layer.split(".")
+        pieces = {".".join(parts[start:end]) for start in range(len(parts)) for end in range(start + 1, len(parts) + 1)}
+        return not pieces.isdisjoint(self.kept) or any(_matches(pattern, layer) for pattern in self.patterns)
 
 
 def element_bytes(dtype: str) -> int:
@@ -62,53 +72,61 @@ def weight_format(quantization: dict[str, Any] | str | None) -> Format | None:
     config = {"quant_method": quantization} if isinstance(quantization, str) else quantization
     if not config:
         return None
-    method = str(config.get("quant_method") or config.get("quant_algo") or "").lower().replace("_", "-")
-    kept = _names(
+    names = _names(
         config, "modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "llm_int8_skip_modules"
     )
+    return msgspec.structs.replace(
+        _stated(config),
+        kept=frozenset(name for name in names if "*" not in name and not name.startswith("re:")),
+        patterns=tuple(name for name in names if "*" in name or name.startswith("re:"))[:_MOST_PATTERNS],
+    )
+
+
+def _stated(config: dict[str, Any]) -> Format:
+    """Read bytes an element from a config."""
+    method = str(config.get("quant_method") or config.get("quant_algo") or "").lower().replace("_", "-")
     head = bool(config.get("lm_head"))
     if method.startswith(("awq", "gptq", "autoround", "auto-round", "intel/auto-round")):
-        bits = _number(config, "bits", "w_bit") or 4
-        group = _number(config, "group_size", "q_group_size") or 128
+        bits, group = _bits(config, "bits", "w_bit") or 4, _number(config, "group_size", "q_group_size") or 128
         per_group = (2 + bits / 8) / group if group > 0 else 0.0
         ordered = 4.0 if method.startswith("gptq") and config.get("desc_act") else 0.0
-        return Format(method, bits / 8 + per_group, per_row=ordered, head=head, kept=kept)
+        return Format(method, bits / 8 + per_group, per_row=ordered, head=head)
     if method in ("fp8", "fbgemm-fp8", "modelopt", "modelopt-fp8", "modelopt-fp4", "ptpc-fp8"):
-        return _fp(config, method, kept, head)
+        return _fp(config, method, head)
     if method in ("compressed-tensors", "compressed-tensor"):
-        return _compressed(config, kept)
+        return _compressed(config)
     if method.startswith("bitsandbytes"):
         if config.get("load_in_8bit"):
-            return Format("bitsandbytes", 1.0, per_column=4.0, kept=kept)
-        return Format("bitsandbytes", 0.5 + 4 / 64, kept=kept)
+            return Format("bitsandbytes", 1.0, per_column=4.0)
+        return Format("bitsandbytes", 0.5 + 4 / 64)
     if method in ("mxfp4", "gpt-oss-mxfp4", "quark-mxfp4"):
         # gpt-oss-120b: 65.97 GiB with vLLM 0.10 and 64.38 with 0.14, whose kernels pad less
-        return Format("mxfp4", 0.5 + 1 / 32, experts_only=True, kept=kept, exact=False, hidden_unit=256, inner_unit=128)
+        return Format("mxfp4", 0.5 + 1 / 32, experts_only=True, exact=False, hidden_unit=256, inner_unit=128)
     if method == "experts-int8":
-        return Format(method, 1.0, per_column=4.0, experts_only=True, kept=kept)
-    if stated := _number(config, "bits", "w_bit", "weight_bits"):
-        return Format(method or "unknown", stated / 8 * 1.06, kept=kept, exact=False)
+        return Format(method, 1.0, per_column=4.0, experts_only=True)
+    if stated := _bits(config, "bits", "w_bit", "weight_bits"):
+        return Format(method or "unknown", stated / 8 * 1.06, exact=False)
     return Format(method or "unknown", 0.0, exact=False)
 
 
-def _fp(config: dict[str, Any], method: str, kept: tuple[str, ...], head: bool) -> Format:
+def _fp(config: dict[str, Any], method: str, head: bool) -> Format:
     inner = config.get("quantization") if isinstance(config.get("quantization"), dict) else config
     algorithm = str(inner.get("quant_algo") or "").upper() if isinstance(inner, dict) else ""
     if "FP4" in algorithm or method == "modelopt-fp4":
-        return Format("nvfp4", 0.5 + 1 / 16, head=head, kept=kept)
+        return Format("nvfp4", 0.5 + 1 / 16, head=head)
     block = config.get("weight_block_size")
     if isinstance(block, list) and len(block) == 2 and all(isinstance(one, int) and one > 0 for one in block):
-        return Format("fp8", 1 + 4 / (block[0] * block[1]), head=head, kept=kept)
-    return Format("fp8", 1.0, per_column=4.0 if method == "fbgemm-fp8" else 0.0, head=head, kept=kept)
+        return Format("fp8", 1 + 4 / (block[0] * block[1]), head=head)
+    return Format("fp8", 1.0, per_column=4.0 if method == "fbgemm-fp8" else 0.0, head=head)
 
 
-def _compressed(config: dict[str, Any], kept: tuple[str, ...]) -> Format:
+def _compressed(config: dict[str, Any]) -> Format:
     groups = config.get("config_groups")
     first = next(iter(groups.values()), None) if isinstance(groups, dict) and groups else None
     weights = first.get("weights") if isinstance(first, dict) else None
     if not isinstance(weights, dict):
         return Format("compressed-tensors", 0.0, exact=False)
-    bits = _number(weights, "num_bits") or 8
+    bits = _bits(weights, "num_bits") or 8
     group = _number(weights, "group_size") or 0
     kind, layout = str(weights.get("type") or "int"), str(config.get("format") or "")
     if group > 0:
@@ -121,7 +139,7 @@ def _compressed(config: dict[str, Any], kept: tuple[str, ...]) -> Format:
     channels = 2.0 if group <= 0 and weights.get("strategy") == "channel" else 0.0
     several = isinstance(groups, dict) and len(groups) > 1
     exact = not several and "sparse" not in layout
-    return Format("compressed-tensors", size, per_column=channels, kept=kept, exact=exact)
+    return Format("compressed-tensors", size, per_column=channels, exact=exact)
 
 
 def _number(config: dict[str, Any], *names: str) -> int | None:
@@ -130,6 +148,12 @@ def _number(config: dict[str, Any], *names: str) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 20:
             return value
     return None
+
+
+def _bits(config: dict[str, Any], *names: str) -> int | None:
+    """Return stated bits of a weight; None where they are nonsense."""
+    found = _number(config, *names)
+    return found if found is not None and 1 <= found <= 16 else None
 
 
 def _names(config: dict[str, Any], *keys: str) -> tuple[str, ...]:
@@ -142,11 +166,20 @@ def _names(config: dict[str, Any], *keys: str) -> tuple[str, ...]:
 
 
 def _matches(pattern: str, layer: str) -> bool:
-    """Match as compressed-tensors does: ``re:`` patterns from the start, other names in whole parts of the name."""
-    if pattern.startswith("re:"):
-        try:
-            return regex.match(pattern[3:], layer, timeout=_PATIENCE) is not None
-        except (regex.error, TimeoutError):
-            return False
-    plain = pattern.strip("*").strip(".")
-    return bool(plain) and f".{plain}." in f".{layer}."
+    """Match a regular expression from the start, or a name with stars as a whole; one that takes too long does not."""
+    held = _compiled(pattern)
+    try:
+        return held[0] is not None and held[0].match(layer, timeout=_PATIENCE) is not None
+    except TimeoutError:
+        held[0] = None
+        return False
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> list[Any]:
+    """Compile a pattern once; None in the list where it is no expression, or was too slow before."""
+    text = pattern[3:] if pattern.startswith("re:") else ".*".join(map(regex.escape, pattern.split("*"))) + r"(\.|$)"
+    try:
+        return [regex.compile(text)]
+    except regex.error:
+        return [None]

@@ -137,6 +137,10 @@ NO_FLOAT16 = ("gemma2", "gemma3", "gemma3_text", "glm4", "plamo2")
 NO_FLOAT16_SINCE = Fact(
     "some models refuse float16", "0.9.2", "", "vLLM 0.17.1 config/model.py _FLOAT16_NOT_SUPPORTED_MODELS"
 )
+STATE_ALIGN_SINCE = Fact(
+    "prefix caching is on by default for models with states beside attention: a state takes two blocks a request",
+    "0.28.0", "", "vLLM 0.28.0 config/model.py is_prefix_caching_supported, model_executor/models/config.py",
+)  # fmt: skip
 INDEXER_SINCE = Fact("the sparse indexer has a cache", "0.11.0", "", "vLLM 0.17.1 model_executor/models/deepseek_v2.py")
 DEALT_SINCE = Fact(
     "layers are dealt out to groups in turn, and one report serves every layout", "0.11.0", "",

@@ -68,3 +68,18 @@ NEMOTRON_NANO_9B: dict[str, Any] = {
     "mamba_head_dim": 80, "n_groups": 8, "ssm_state_size": 128, "conv_kernel": 4, "max_position_embeddings": 131072,
     "torch_dtype": "bfloat16",
 }  # fmt: skip
+GEMMA_3_1B: dict[str, Any] = {
+    "architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "num_hidden_layers": 26,
+    "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256, "hidden_size": 1152, "sliding_window": 512,
+    "sliding_window_pattern": 6, "max_position_embeddings": 32768, "torch_dtype": "bfloat16",
+}  # fmt: skip
+QWEN3_CODER_30B: dict[str, Any] = {
+    "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "num_hidden_layers": 48,
+    "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "hidden_size": 2048,
+    "max_position_embeddings": 262144, "torch_dtype": "bfloat16",
+}  # fmt: skip
+LFM2_1_2B: dict[str, Any] = {
+    "architectures": ["Lfm2ForCausalLM"], "model_type": "lfm2", "num_hidden_layers": 16, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "hidden_size": 2048, "conv_dim": 2048, "conv_L_cache": 3,
+    "full_attn_idxs": [2, 5, 8, 10, 12, 14], "max_position_embeddings": 128000, "torch_dtype": "bfloat16",
+}  # fmt: skip

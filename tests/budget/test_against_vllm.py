@@ -115,6 +115,7 @@ def some_case(chance: random.Random, version: str) -> tuple[dict[str, Any], KvLa
     ]
     asked: dict[str, Any] = {
         "stages": stages, "available": [size] * pp, "length": length, "batched": batched, "override": override,
+        "state_mode": layout.state_mode if isinstance(layout, KvLayout) else "none",
         "hybrid": hybrid, "dcp": flags["dcp"], "block_size": block_size, "one_size": release(version) < release("0.8.5"),
     }  # fmt: skip
     told = {"max_model_len": length, "max_num_batched_tokens": batched, "blocks_override": override}

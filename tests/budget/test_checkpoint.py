@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import struct
 from pathlib import Path
@@ -131,10 +132,10 @@ def test_a_broken_index_is_said_in_a_line(tmp_path: Path, index: str, message: s
 
 
 def test_nothing_of_the_kind(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no .safetensors"):
+    with pytest.raises(InputError, match=r"no \.safetensors"):
         read_checkpoint(tmp_path)
     (tmp_path / "model.bin").touch()
-    with pytest.raises(InputError, match="neither .safetensors"):
+    with pytest.raises(InputError, match=r"neither \.safetensors"):
         read_checkpoint(tmp_path / "model.bin")
     with pytest.raises(InputError, match="cannot be read"):
         read_checkpoint(tmp_path / "gone.safetensors")
@@ -144,7 +145,5 @@ def test_nothing_of_the_kind(tmp_path: Path) -> None:
 def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("any") / "x.safetensors"
     path.write_bytes(content)
-    try:
+    with contextlib.suppress(InputError):
         assert all(one.size >= 0 for one in read_header(path))
-    except InputError:
-        pass

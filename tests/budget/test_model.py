@@ -69,6 +69,31 @@ def test_the_text_part_of_a_multimodal_config() -> None:
     assert [layer.kind for layer in model.layers[:7]] == ["sliding"] * 5 + ["full", "sliding"]
 
 
+def test_what_a_config_leaves_to_transformers() -> None:
+    """As google/gemma-3-4b-it and llava-1.5-7b-hf state it."""
+    gemma = read_model(
+        {
+            "model_type": "gemma3",
+            "text_config": {
+                "model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34,
+                "sliding_window": 1024,
+            },
+        }
+    )  # fmt: skip
+    assert gemma.layers == read_model(GEMMA_3_4B).layers
+    assert (gemma.vocab_size, gemma.max_position_embeddings) == (262208, 131072)
+    assert gemma.notes == (
+        "left out, so transformers' default for gemma3_text: num_attention_heads 8, num_key_value_heads 4, head_dim 256",
+    )
+    llava = read_model({"text_config": {"model_type": "llama", "max_position_embeddings": 4096}})
+    assert (llava.num_layers, llava.layers[0].kv_heads, llava.max_position_embeddings) == (32, 32, 4096)
+    old = {**LLAMA_3_8B, "model_type": "qwen2"}
+    assert kinds(read_model(old)) == {"full": 32}
+    assert not any("sliding" in note for note in read_model(old).notes)
+    assert kinds(read_model({**LLAMA_3_8B, "model_type": "mistral"})) == {"sliding": 32}
+    assert kinds(read_model({**LLAMA_3_8B, "model_type": "mistral", "sliding_window": None})) == {"full": 32}
+
+
 @pytest.mark.parametrize(
     ("more", "expected"),
     [

@@ -154,6 +154,9 @@ def test_a_state_takes_one_block_a_request() -> None:
     assert found.blocks_per_request.value == 3 + -(-262144 // 544)
     kept = kv_layout(read_model(QWEN3_NEXT), "0.17.1", state_mode="align")
     assert pool(kept, GIB, max_model_len=262144).blocks_per_request.value == 6 + 482
+    newer = kv_layout(read_model(QWEN3_NEXT), "0.28.0")
+    assert pool(newer, GIB, max_model_len=262144).blocks_per_request.how == "3 x 2 (state) + 482 (full)"
+    assert any("--no-enable-prefix-caching" in note for note in newer.notes)
 
 
 @pytest.mark.parametrize("size", [float("nan"), float("inf"), -float("inf"), 1e300, True, [1.0, float("nan")]])

@@ -8,7 +8,15 @@ import pytest
 
 from oortriage.budget.kv import KvLayout, Pool, kv_layout, pool
 from oortriage.budget.model import read_model
-from tests.budget.configs import DEEPSEEK_V3, GEMMA_3_4B, LLAMA_3_8B, TINY_GEMMA
+from tests.budget.configs import (
+    DEEPSEEK_V3,
+    GEMMA_3_1B,
+    GEMMA_3_4B,
+    LFM2_1_2B,
+    LLAMA_3_8B,
+    QWEN3_CODER_30B,
+    TINY_GEMMA,
+)
 
 GIB = 1 << 30
 
@@ -108,3 +116,53 @@ def test_what_vllm_0_22_1_printed_after_profiling(printed: float, tokens: int, c
 def test_nothing_left_is_refused(printed: float) -> None:
     found = held(TINY_GEMMA, "0.22.1", printed * GIB, 4096, 16384, dtype="float32")
     assert (found.num_blocks.value, found.admitted) == (0, False)
+
+
+def between(config: dict[str, Any], version: str, printed: float, length: int, **flags: Any) -> tuple[Pool, Pool]:
+    """The pool at both ends of a rounding to two decimals."""
+    low, high = (held(config, version, (printed + end) * GIB, length, 8192, **flags) for end in (-0.005, 0.005))
+    return low, high
+
+
+def test_a_public_log_of_gemma_3_1b() -> None:
+    """25.39 GiB; "Add 2 padding layers, may waste at most 9.09%"; 950,864 tokens; 461.21x at 2,048 tokens."""
+    layout = laid(GEMMA_3_1B, "0.13.0")
+    assert "2 padding layers beside 22 sliding ones: memory for nothing" in layout.notes
+    low, high = between(GEMMA_3_1B, "0.13.0", 25.39, 2048)
+    assert low.kv_tokens.value <= 950864 <= high.kv_tokens.value
+    assert low.max_concurrency.value <= 461.21 <= high.max_concurrency.value + 0.005
+
+
+@pytest.mark.parametrize(
+    ("version", "printed", "tokens", "length", "concurrency"),
+    [("0.6.4.post1", 3.81, 1952 * 16, 20000, 1.56), ("0.15.1", 19.28, 157936, 131072, 1.20)],
+)
+def test_public_logs_of_llama_3_1_8b(
+    version: str, printed: float, tokens: int, length: int, concurrency: float
+) -> None:
+    """vllm-project/vllm issue 10517, and a log of an eager start."""
+    low, high = between(LLAMA_3_8B, version, printed, length)
+    assert low.kv_tokens.value <= tokens <= high.kv_tokens.value
+    assert low.max_concurrency.value - 0.005 <= concurrency <= high.max_concurrency.value + 0.005
+
+
+def test_the_refusal_of_issue_10517() -> None:
+    """2.89 GiB: 1,478 blocks, 23,648 tokens, and max_model_len 29,000 is refused."""
+    found = held(LLAMA_3_8B, "0.6.4.post1", 1478 * (2 << 20) + 5000, 29000)
+    assert (found.num_blocks.value, found.kv_tokens.value, found.admitted) == (1478, 23648, False)
+    assert f"{found.max_concurrency.value:.2f}" == "0.82"
+
+
+def test_the_refusal_of_issue_34076() -> None:
+    """Two stages of 16 and 32 layers on vLLM 0.15: 24.0 GiB are asked of one stage, for the layers of both."""
+    layout = kv_layout(read_model(QWEN3_CODER_30B), "0.15.1", pp=2, pp_partition=[16, 32], kv_dtype="auto")
+    found = pool(layout, [3.18 * GIB, 12 * GIB], max_model_len=262144)
+    assert (found.needed_bytes.value, found.admitted) == (24 * GIB, False)
+    assert any("asks one stage's memory for the layers of all stages" in trap for trap in found.traps)
+    # "the estimated maximum model length is 34736", from 3.18 GiB, which is rounded
+    assert abs(3.18 * GIB / layout.groups[0].block_bytes(0) / 3 * 16 - 34736) < 60
+
+
+def test_the_padding_of_lfm2_1_2b() -> None:
+    """ "Add 2 padding layers, may waste at most 20.00% KV cache memory": ten convolutions beside six attentions."""
+    assert "2 padding layers beside 10 state ones: memory for nothing" in laid(LFM2_1_2B, "0.17.1").notes

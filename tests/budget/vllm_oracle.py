@@ -132,7 +132,7 @@ def config(case: dict[str, Any]) -> Any:
         cache_config=SimpleNamespace(
             num_gpu_blocks_override=case["override"],
             block_size=case["block_size"],
-            mamba_cache_mode="none",
+            mamba_cache_mode=case["state_mode"],
             prefix_cache_retention_interval=None,
             get_resolved_kv_cache_layout=lambda: layout,
         ),
@@ -155,7 +155,10 @@ def make(interface: Any, page: dict[str, Any]) -> Any:
         fields = {one.name for one in dataclasses.fields(interface.MambaSpec)}
         dtype = {"dtypes": (torch.uint8,)} if "dtypes" in fields else {"dtype": torch.uint8}
         return interface.MambaSpec(
-            block_size=page["length"], shapes=((page["bytes"],),), page_size_padded=None, **dtype
+            block_size=page["block_size"] if page["aligned"] else page["length"],
+            shapes=((page["bytes"],),),
+            page_size_padded=None,
+            **dtype,
         )
     name = {"full": "FullAttentionSpec", "mla": "MLAAttentionSpec", "sliding": "SlidingWindowSpec"}.get(
         kind, "ChunkedLocalAttentionSpec"
@@ -185,7 +188,10 @@ def answer(interface: Any, utils: Any, case: dict[str, Any]) -> dict[str, Any]:
     available = case["available"]
     try:
         for number, stage in enumerate(case["stages"]):
-            pages = [make(interface, {**page, "length": case["length"]}) for page in stage]
+            pages = [
+                make(interface, {**page, "length": case["length"], "aligned": case["state_mode"] == "align"})
+                for page in stage
+            ]
             specs.append({f"layer.{number}.{index}": page for index, page in enumerate(pages)})
         if hasattr(utils, "get_global_kv_cache_groups"):
             groups = utils.get_global_kv_cache_groups(settings, specs)

@@ -23,6 +23,7 @@ VERBS = (
     "experiment",
     "report",
     "group",
+    "budget",
     "serve",
     "fit",
     "kernels",
