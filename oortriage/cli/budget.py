@@ -29,8 +29,23 @@ _SIZE = "5GiB or 5G (2**30 each, as vLLM reads K, M, G), 5g (10**9: k, m, g), or
 
 
 def budget(
-    model: Annotated[Path, typer.Argument(metavar="MODEL_CONFIG", help="The model's config.json, or its folder.")],
-    vllm: Annotated[str, typer.Option("--vllm", help="The vLLM release: 0.17.1.")],
+    model: Annotated[
+        Path | None, typer.Argument(metavar="[MODEL_CONFIG]", help="The model's config.json, or its folder.")
+    ] = None,
+    vllm: Annotated[str, typer.Option("--vllm", help="The vLLM release: 0.17.1.")] = "",
+    from_log: Annotated[
+        str, typer.Option("--from-log", help="Take every figure that this vLLM log holds; - is standard input.")
+    ] = "",
+    want_len: Annotated[
+        int | None, typer.Option("--want-len", help="Solve for requests of so many tokens: exact flags.")
+    ] = None,
+    want_concurrency: Annotated[
+        float | None, typer.Option("--want-concurrency", help="Solve for so many of them at once.")
+    ] = None,
+    what_if: Annotated[
+        str, typer.Option("--what-if", help="A table: util=0.85,0.9 len=8192,16384 block=16,32 kv=auto,fp8.")
+    ] = "",
+    svg: Annotated[Path | None, typer.Option("--svg", help="Write the bar chart of the memory to this file.")] = None,
     kv_memory: Annotated[
         str, typer.Option("--kv-memory", help=f"What one rank has for the KV cache, as a log prints it: {_SIZE}")
     ] = "",
@@ -95,14 +110,32 @@ def budget(
     Ends with 0 when the engine starts and serves a request of full length, 1 when it does not, 3 when that cannot be
     told, 2 on a usage error or an unreadable config.
 
+    With --from-log the log's own figures and settings are taken, and MODEL_CONFIG is optional. With --want-len or
+    --want-concurrency it ends with 0 when that works as it is, 1 when something must change.
+
     Examples: `oortriage budget config.json --gpu L4 --vllm 0.17.1 --tp 2`, or from the bytes that a log prints:
     `oortriage budget config.json --vllm 0.17.1 --kv-memory 5GiB --max-model-len 8192`.
     """
+    from oortriage.cli import budget_log
+    from oortriage.errors import UsageError
+    from oortriage.report.budget_plan import plan_report, plan_svg
+
+    wish = budget_log.wish_of(want_len, want_concurrency)
+    axes = budget_log.parse_axes(what_if) if what_if else None
+    if from_log:
+        from oortriage.report.budget_log import log_report
+
+        found = budget_log.report_of(from_log, model, vllm, wish, axes)
+        if svg:
+            budget_log.write_svg(budget_log.log_svg(found), svg)
+        Sink(output).put(log_report(found, format.value, style_for(color, output)))
+        raise typer.Exit(found.exit_code)
+    if model is None or not vllm:
+        raise UsageError("which model and release? oortriage budget config.json --vllm 0.17.1, or --from-log LOG")
     from oortriage.budget.model import read_model
     from oortriage.budget.plan import Settings, prepare
     from oortriage.cli.budget_card import Told, find_card, given, on_card
     from oortriage.kernels.model_config import load_config
-    from oortriage.report.budget import budget_report
 
     shape = read_model(load_config(model), str(model))
     card = find_card(gpu, gpu_memory)
@@ -144,5 +177,9 @@ def budget(
         result = on_card(planned, card, told, model)
     else:
         result = given(planned, kv_memory, model)
-    Sink(output).put(budget_report(result, format.value, style_for(color, output)))
-    raise typer.Exit(result.exit_code)
+    solutions, rows = budget_log.wishes(planned, result, wish, axes)
+    if svg:
+        budget_log.write_svg(plan_svg(result), svg)
+    Sink(output).put(plan_report(result, solutions, rows, format.value, style_for(color, output)))
+    wished = 0 if any(one.kind == "fits" for one in solutions) else 1
+    raise typer.Exit(wished if solutions else result.exit_code)

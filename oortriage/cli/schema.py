@@ -21,6 +21,7 @@ class Kind(str, Enum):
     group = "group"
     budget = "budget"
     lint = "lint"
+    budget_log = "budget-log"
 
 
 def schema(
@@ -29,6 +30,7 @@ def schema(
     """Print the JSON Schema of a verb's output: of one diagnosis when none is named."""
     from oortriage.report import json as diagnosis
     from oortriage.report.budget import budget_schema
+    from oortriage.report.budget_log import log_schema
     from oortriage.report.groups import groups_schema
     from oortriage.report.lint import lint_schema
     from oortriage.report.replay import replay_schema
@@ -39,6 +41,8 @@ def schema(
         table = budget_schema()
     elif of is Kind.lint:
         table = lint_schema()
+    elif of is Kind.budget_log:
+        table = log_schema()
     else:
         table = diagnosis.schema() if of is Kind.analyze else replay_schema(of.value)
     say(json.dumps(table, indent=2))

@@ -8,6 +8,7 @@ from oortriage.report.document import Block, Document, Section, SectionKey
 from oortriage.report.material import Material
 from oortriage.report.redaction import Replacement
 from oortriage.report.sections.advice import change_blocks, will_not_help_blocks
+from oortriage.report.sections.budget import budget_blocks
 from oortriage.report.sections.experiment import experiment_blocks
 from oortriage.report.sections.failure import evidence_blocks, figure_blocks, sentence, title_of, verdict_blocks
 from oortriage.report.sections.ledger import ledger_blocks
@@ -21,6 +22,7 @@ _SECTIONS: tuple[tuple[SectionKey, str, int, Callable[[Material], list[Block]]],
     ("verdict", "Verdict", 0, verdict_blocks),
     ("figures", "What ran out, and by how much", 0, figure_blocks),
     ("ledger", "Where the bytes are", 4, ledger_blocks),
+    ("budget", "The engine's memory budget", 3, budget_blocks),
     ("evidence", "Evidence", 2, evidence_blocks),
     ("experiment", "Experiment", 9, experiment_blocks),
     ("verification", "Verification of the fix", 7, verification_blocks),

@@ -11,6 +11,7 @@ SectionKey = Literal[
     "verdict",
     "figures",
     "ledger",
+    "budget",
     "evidence",
     "experiment",
     "verification",

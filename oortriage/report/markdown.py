@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oortriage.report._interface import Style
+from oortriage.report.budget_words import check_words, figure_rows, use_words
 from oortriage.report.escape import code_block, code_span, markdown
 from oortriage.report.words import RESOURCE_WORDS, fact_line, number_line, proof, verdict
 from oortriage.triage.diagnosis import Diagnosis
@@ -48,6 +49,7 @@ class Format:
                 lines += ["", f"**{title}.** {markdown(bill.note)}", "", "| buffer | bytes |", "|---|---:|"]
                 lines += [f"| {markdown(term.expression)} | {term.bytes:,} |" for term in bill.terms]
                 lines += [f"| sum | {bill.total_bytes:,} |"]
+        lines += _budget(diagnosis)
         if diagnosis.ruled_out:
             lines += ["", "**Ruled out**", ""]
             lines += [
@@ -76,3 +78,15 @@ class Format:
     def end(self, diagnoses: int) -> str:
         """Nothing comes last."""
         return ""
+
+
+def _budget(diagnosis: Diagnosis) -> list[str]:
+    """Tabulate the engine's memory budget, and say where a printed figure is not the sum of the others."""
+    view = diagnosis.budget
+    if view is None:
+        return []
+    lines = ["", "**Memory budget**", "", "| figure | value | | from |", "|---|---:|---|---|"]
+    lines += [f"| {' | '.join(markdown(cell) for cell in row)} |" for row in figure_rows(view)]
+    said = [check_words(one) for one in view.checks if not one.agrees]
+    said += [use_words(view.use)] if view.use else []
+    return [*lines, "", *(f"- {markdown(one)}" for one in said)] if said else lines

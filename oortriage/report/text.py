@@ -10,6 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from oortriage.report._interface import Style
+from oortriage.report.budget_words import odd_checks, share_end, use_words
+from oortriage.report.draw.budget_bar import budget_bar_text
 from oortriage.report.escape import visible
 from oortriage.report.words import (
     bill_line,
@@ -27,6 +29,7 @@ _PRESCRIPTIONS = 3
 _ADVICE = 2
 _RULED_OUT = 3
 _MISSING = 2
+_CHECKS = 2
 _COLORS = {"none": "green", "undetermined": "yellow"}
 
 
@@ -95,6 +98,7 @@ def _page(diagnosis: Diagnosis, width: int) -> RenderableType:
         if text:
             grid.add_row(label, Text(visible(text)))
     parts += [Text(""), grid] if grid.row_count else []
+    parts += _budget(diagnosis, width)
     parts += _changes(diagnosis)
     parts += _list("What would make this surer", "bold", diagnosis.missing[:_MISSING])
     tail = f"{diagnosis.code or '-'}  confidence {diagnosis.confidence:.2f}  {diagnosis.fingerprint}"
@@ -110,6 +114,19 @@ def _root_line(diagnosis: Diagnosis, width: int) -> list[RenderableType]:
         Text(f"\n{visible(root.file)}:{root.line}:{root.column}", style="cyan"),
         Padding(Text(proof(root, 3 * (width - 2)), style="bold"), (0, 0, 0, 2)),
     ]
+
+
+def _budget(diagnosis: Diagnosis, width: int) -> list[RenderableType]:
+    """Draw the engine's budget, and say what in it does not come out; JSON has every figure."""
+    view = diagnosis.budget
+    if view is None:
+        return []
+    said = odd_checks(view)[:_CHECKS] + [line for line in (use_words(view.use),) if line]
+    if not view.parts and not said:
+        return []
+    drawn = budget_bar_text(view.parts, share_end(view), Style(width=width - 2)) if view.parts else ""
+    picture: list[RenderableType] = [Padding(Text(drawn, no_wrap=True), (0, 0, 0, 2))] if drawn else []
+    return [Text("\nMemory budget", style="bold"), *picture, *_list("", "", said)[1:]]
 
 
 def _changes(diagnosis: Diagnosis) -> list[RenderableType]:

@@ -9,7 +9,7 @@ from oortriage.evidence.event import Event, find_events
 from oortriage.evidence.fact import Fact, facts_of
 from oortriage.evidence.matcher import Matcher
 from oortriage.intake.log import Log
-from oortriage.triage import device_memory, kv_cache, plain, shared_memory, view
+from oortriage.triage import device_memory, kv_cache, memory_budget, plain, shared_memory, view
 from oortriage.triage.absent import without_root
 from oortriage.triage.case import Case, Facts, Finding
 from oortriage.triage.derived import derive
@@ -66,6 +66,9 @@ def _with_root(log: Log, root: Root, event: Event, events: Sequence[Event], stat
         events=events,
     )
     finding = _EXAMINERS.get(event.rule.resource, plain.examine)(case)
+    budget = memory_budget.budget_of(case)
+    if budget:
+        memory_budget.prescribe(finding, budget)
     _add_rule_advice(case, finding)
     confidence = _confidence(root, event, finding)
     rule = event.rule
@@ -107,6 +110,7 @@ def _with_root(log: Log, root: Root, event: Event, events: Sequence[Event], stat
         ruled_out=finding.ruled_out,
         missing=finding.missing,
         bill=finding.bill,
+        budget=budget,
         prescriptions=finding.prescriptions,
         will_not_help=finding.will_not_help,
         others=view.others(root),

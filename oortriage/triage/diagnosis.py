@@ -6,6 +6,9 @@ from typing import Literal
 
 import msgspec
 
+from oortriage.budget.figure import Figure
+from oortriage.budget.log_budget import Check, Part, PoolUse
+from oortriage.budget.solve import Solution
 from oortriage.evidence.rule import Resource
 
 SCHEMA_VERSION = 1
@@ -90,6 +93,23 @@ class BillView(msgspec.Struct, frozen=True):
     alternatives: int = 0
 
 
+class BudgetView(msgspec.Struct, frozen=True):
+    """An engine's memory decision, rebuilt from what the log prints; sizes in bytes.
+
+    ``figures`` by name, each measured, derived or estimated. ``checks`` hold printed figures against their sums.
+    ``solutions`` are what must change; ``fits`` and ``no_window`` among them name no change.
+    """
+
+    version: str
+    engine: str
+    figures: dict[str, Figure]
+    parts: list[Part] = []
+    checks: list[Check] = []
+    use: PoolUse | None = None
+    solutions: list[Solution] = []
+    notes: list[str] = []
+
+
 class Prescription(msgspec.Struct, frozen=True):
     """One thing to change: the exact change, its computed effect, cost, safety, and the check."""
 
@@ -138,6 +158,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     missing: list[str] = []
     bill: BillView | None = None
     compiled_bill: BillView | None = None
+    budget: BudgetView | None = None
     prescriptions: list[Prescription] = []
     will_not_help: list[WillNotHelp] = []
     others: list[OtherFailure] = []

@@ -6,10 +6,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from oortriage.budget.figure import Figure
+from oortriage.budget.log_budget import Check, Part, PoolUse
+from oortriage.budget.solve import Solution
 from oortriage.report._interface import Style, open_report, render_all
 from oortriage.triage.diagnosis import (
     BillTerm,
     BillView,
+    BudgetView,
     Diagnosis,
     Evidence,
     Mask,
@@ -72,11 +76,27 @@ def filled(text: str) -> Diagnosis:
         ruled_out=[RuledOut("kv_cache", text, 9)],
         missing=[text],
         bill=BillView("arithmetic", 96, [BillTerm(text, text, 96)], {}, text),
+        budget=budget_of(text),
         prescriptions=[Prescription(text, text, text, "safe", text)],
         will_not_help=[WillNotHelp(text, text)],
         others=[OtherFailure("DM101", "device_memory", 11, "later")],
         occurrences=2,
         streams=[text, "b"],
+        notes=[text],
+    )
+
+
+def budget_of(text: str) -> BudgetView:
+    """Make a budget with one text in every field that holds words."""
+    size = Figure(3.0 * 2**30, "bytes", "estimated", text, 2.9 * 2**30, 3.1 * 2**30)
+    return BudgetView(
+        version=text,
+        engine="V1",
+        figures={"weights_bytes": size, "budget_bytes": size, "kv_available_bytes": size},
+        parts=[Part("weights", text, size, 0.0), Part("missing", text, size, 2.0**30)],
+        checks=[Check(text, "bytes", 5.0, 7.0, 6.0, 8.0, False, text, text, 3)],
+        use=PoolUse(0.5, 4, 2, 7, size, size, size, size, size),
+        solutions=[Solution("utilization", text, text, "estimated", 0.9), Solution("no_window", "", text, "derived")],
         notes=[text],
     )
 
