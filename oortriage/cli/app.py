@@ -25,6 +25,7 @@ from oortriage.cli import (
     run,
     schema,
     serve,
+    snapshot,
 )
 from oortriage.cli.output import ReaderGoneError, complain, escape_unprintable
 from oortriage.cli.report import with_redact_value
@@ -69,6 +70,7 @@ app.command("group")(group.group)
 app.command("report")(report.report)
 app.command("fit")(fit.fit)
 app.command("kernels")(kernels.kernels)
+app.command("snapshot")(snapshot.snapshot)
 app.command("device")(device.device)
 app.command("demo")(demo.demo)
 app.command("explain")(explain.explain)

@@ -27,6 +27,7 @@ VERBS = (
     "fit",
     "kernels",
     "device",
+    "snapshot",
     "demo",
     "explain",
     "schema",

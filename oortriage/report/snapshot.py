@@ -1,0 +1,195 @@
+"""A memory snapshot for people and for scripts: text, json, markdown, svg; text says no more than JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from oortriage.evidence.values import format_bytes
+from oortriage.ledger.decision import Step
+from oortriage.report.document import Block, Document, Items, Paragraph, Section, Table
+from oortriage.report.issue import issue_markdown
+from oortriage.report.plain import plain_text
+from oortriage.snapshot.analyse import Device, Report, State, summary_of
+from oortriage.snapshot.owners import Owner
+from oortriage.snapshot.trace import Trace
+from oortriage.snapshot.verdict import Verdict, pool_words
+
+#: Owners, pools and OOM events that the readable formats show; JSON has all that were kept.
+_OWNERS, _POOLS, _OOMS, _GROWN = 6, 8, 5, 5
+#: Parts of a path that a table shows.
+_PARTS = 3
+#: Values of settings that nobody set; JSON has them all.
+_USUAL = ("", 0, 0.0, False, -1, 1, 2**63 - 1, 2**64 - 1)
+
+
+def snapshot_report(report: Report, name: str, width: int = 80) -> str:
+    """Render a report as ``text``, ``json``, ``markdown`` or ``svg``."""
+    if name == "json":
+        return json.dumps(msgspec.to_builtins(report), indent=2) + "\n"
+    if name == "svg":
+        from oortriage.report.draw.pool_bars import pool_bars_svg
+
+        return pool_bars_svg(report)
+    document = snapshot_document(report)
+    return issue_markdown(document).text if name == "markdown" else plain_text(document, width)
+
+
+def snapshot_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of what ``snapshot`` writes."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "oortriage snapshot, version 1",
+        **msgspec.json.schema(Report),
+    }
+
+
+def decision_rows(steps: Sequence[Step]) -> list[list[str]]:
+    """Tabulate a decision: the test, its arithmetic, the answer."""
+    return [[one.test, one.figures, one.answer] for one in steps]
+
+
+def snapshot_document(report: Report) -> Document:
+    """Write the report as a document."""
+    sections = [part for device in report.devices for part in _device_sections(device, many=len(report.devices) > 1)]
+    settings = [f"{name} = {value}" for name, value in report.settings.items() if value not in _USUAL]
+    facts: list[Block] = [Paragraph(f"{report.file}: {report.form}")]
+    facts += [Items(settings)] if settings else []
+    facts += [Items([f"note: {note}" for note in report.notes])] if report.notes else []
+    sections.append(Section("environment", "The file and the allocator's settings", facts, importance=5))
+    return Document(_title(report), _title(report), sections)
+
+
+def _title(report: Report) -> str:
+    judged = [one for one in report.devices if one.verdict]
+    if not judged:
+        return "Memory snapshot: no failed request in it"
+    causes = "; ".join(f"device {one.device}: {_cause_words(one.verdict)}" for one in judged if one.verdict is not None)
+    return f"Memory snapshot: {causes}"
+
+
+def _cause_words(verdict: Verdict) -> str:
+    return f"{verdict.cause.replace('_', ' ')}, {format_bytes(verdict.request_bytes)}"
+
+
+def _device_sections(device: Device, *, many: bool) -> list[Section]:
+    head = f"Device {device.device}: " if many else ""
+    state = device.at_request or device.written
+    found = [Section("verdict", f"{head}the verdict", _verdict_blocks(device))]
+    if device.verdict:
+        rows = decision_rows(device.verdict.steps)
+        steps = [Items([f"{test}? {figures}: {answer}" for test, figures, answer in rows], numbered=True)]
+        found.append(Section("evidence", f"{head}the decision, step by step", [*steps], importance=1))
+    if device.remedies or device.will_not_help:
+        found.append(Section("change", f"{head}what to change", _change_blocks(device), importance=1))
+    found.append(Section("figures", f"{head}the pools, {device.moment}", _pool_blocks(state), importance=2))
+    found.append(Section("ledger", f"{head}who holds it", _owner_blocks(state.owners), importance=2))
+    if device.at_request:
+        text = f"reserved {format_bytes(device.written.reserved_bytes)}, in use "
+        text += f"{format_bytes(device.written.allocated_bytes)}, idle {format_bytes(device.written.idle_bytes)}"
+        found.append(Section("figures", f"{head}as written", [Paragraph(text)], importance=3))
+    if device.trace:
+        found.append(Section("experiment", f"{head}over the trace", _trace_blocks(device.trace), importance=3))
+    if device.notes:
+        found.append(Section("not_verified", f"{head}notes", [Items(list(device.notes))], importance=4))
+    return found
+
+
+def _verdict_blocks(device: Device) -> list[Block]:
+    blocks: list[Block] = []
+    if device.verdict:
+        blocks.append(Paragraph(f"{device.verdict.cause.replace('_', ' ')}: {device.verdict.summary}"))
+    if device.request:
+        one = device.request
+        pool = f", {pool_words(one.pool)}" if one.pool else ""
+        where = f"{_short(one.where)} ({one.function})" if one.function else one.where
+        blocks.append(Paragraph(f"The request of {one.request_bytes:,} bytes was made at {where}{pool}."))
+    elif not device.verdict:
+        blocks.append(Paragraph("No failed request is recorded. --request SIZE asks about one."))
+    return [*blocks, Paragraph(f"{summary_of(device)}.")]
+
+
+def _change_blocks(device: Device) -> list[Block]:
+    blocks: list[Block] = []
+    if device.remedies:
+        blocks.append(
+            Items(
+                [
+                    f"{one.change}: {one.effect}" + (f" ({'; '.join(one.conditions)})" if one.conditions else "")
+                    for one in device.remedies
+                ],
+                numbered=True,
+            )
+        )
+    vain = [f"will not help: {one.advice}: {one.why}" for one in device.will_not_help]
+    return [*blocks, *([Items(vain)] if vain else [])]
+
+
+def _pool_blocks(state: State) -> list[Block]:
+    rows = [
+        [
+            one.name if one.name == "default" else f"{one.name} ({one.id[0]}, {one.id[1]})",
+            str(one.segments),
+            format_bytes(one.reserved_bytes),
+            format_bytes(one.allocated_bytes),
+            format_bytes(one.idle_bytes),
+            format_bytes(one.largest_idle_bytes),
+        ]
+        for one in state.pools
+    ]
+    kinds = ", ".join(f"{one.segments:,} {name} ({format_bytes(one.bytes)})" for name, one in state.kinds.items())
+    said = [f"segments: {kinds or 'none'}"]
+    if state.awaiting_free_bytes:
+        said.append(f"freed and still used by another stream: {format_bytes(state.awaiting_free_bytes)}")
+    said.append(f"idle beside a live block, so that its segment stays: {format_bytes(state.split_idle_bytes)}")
+    said.append(f"rounding within blocks in use: {format_bytes(state.rounding_bytes)}")
+    if len(rows) > _POOLS:
+        said.append(f"{len(rows) - _POOLS} more pools are in the JSON")
+    head = ["pool", "segments", "reserved", "in use", "idle", "largest idle"]
+    return [Table(head, rows[:_POOLS], numeric=[1, 2, 3, 4, 5]), Items(said)]
+
+
+def _owner_blocks(held: Sequence[Owner]) -> list[Block]:
+    if not held:
+        return [Paragraph("nothing is in use")]
+    rows = [
+        [format_bytes(one.bytes), f"{one.share:.1%}", f"{one.blocks:,}", _short(one.where), one.function]
+        for one in held[:_OWNERS]
+    ]
+    return [Table(["bytes", "share", "blocks", "line", "function"], rows, numeric=[0, 1, 2])]
+
+
+def _trace_blocks(trace: Trace) -> list[Block]:
+    spent = f" in {trace.seconds:,.1f} s" if trace.seconds is not None else ""
+    begun = "they go back to the first allocation" if trace.whole else "they begin in the middle of the run"
+    start, peak, end = trace.start, trace.peak, trace.end
+    live = f"asked for and live: {format_bytes(start.live_bytes)} at first, {format_bytes(peak.live_bytes)} at the "
+    live += f"peak (event {peak.event:,}), {format_bytes(end.live_bytes)} at the end"
+    held = f"reserved: {format_bytes(start.reserved_bytes)} at first, {format_bytes(end.reserved_bytes)} at the end"
+    said = [f"{trace.events:,} events{spent}; {begun}", live, held]
+    said += [
+        f"failed request, event {one.event:,}: {format_bytes(one.request_bytes)} at {_short(one.where)}"
+        + ("" if one.device_free_bytes is None else f", {format_bytes(one.device_free_bytes)} free")
+        for one in trace.ooms[-_OOMS:]
+    ]
+    blocks: list[Block] = [Items(said)]
+    if trace.peak_owners:
+        rows = [[format_bytes(one.bytes), f"{one.blocks:,}", _short(one.where)] for one in trace.peak_owners[:_OWNERS]]
+        blocks.append(Table(["bytes", "blocks", "line"], rows, numeric=[0, 1], caption="Alive at the peak"))
+    if trace.grown:
+        rows = [
+            [format_bytes(one.bytes), f"{one.blocks:,}", "every third" if one.steady else "", _short(one.where)]
+            for one in trace.grown[:_GROWN]
+        ]
+        caption = "Allocated during the trace and still there at its end"
+        blocks.append(Table(["bytes", "blocks", "grew in", "line"], rows, numeric=[0, 1], caption=caption))
+    return blocks
+
+
+def _short(where: str) -> str:
+    """Keep the last parts of a path: what stands before says where somebody keeps files."""
+    parts = where.replace("\\", "/").split("/")
+    return where if len(parts) <= _PARTS else "…/" + "/".join(parts[-_PARTS:])
