@@ -70,7 +70,13 @@ def judge(
     """
     wanted = need(size, stream, pool)
     seen = offer(segments, wanted, max_split)
-    judged = _Judge(wanted, seen, device_free, sum(one.size for one in segments), failed=failed)
+    reserved, whole = sum(one.size for one in segments), 0
+    if not failed and seen.largest < wanted.rounded:
+        # Before the allocator fails it gives its pool's whole idle segments back; at a recorded failure it has.
+        kept = [one for one in segments if one.pool != pool or one.bytes_in("inactive") < one.size]
+        whole = reserved - sum(one.size for one in kept)
+        seen = offer(kept, wanted, max_split)
+    judged = _Judge(wanted, seen, device_free, reserved, whole, failed=failed)
     cause, summary = judged.decide()
     return Verdict(
         cause, summary, size, wanted.rounded, pool, stream, device_free, seen, judged.short, judged.steps
@@ -80,8 +86,11 @@ def judge(
 class _Judge:
     """The tests, in order; the first that holds gives the cause."""
 
-    def __init__(self, wanted: Need, seen: Offer, free: int | None, reserved: int, *, failed: bool) -> None:
-        self.wanted, self.seen, self.free, self.reserved, self.failed = wanted, seen, free, reserved, failed
+    def __init__(self, wanted: Need, seen: Offer, free: int | None, reserved: int, whole: int, *, failed: bool) -> None:
+        self.wanted, self.seen, self.reserved, self.failed = wanted, seen, reserved, failed
+        #: Bytes of whole idle segments, which count as free.
+        self.whole = whole
+        self.free = free + whole if free is not None else None
         self.steps: list[Step] = []
         self.short = 0
 
@@ -116,11 +125,12 @@ class _Judge:
                 "another moment, or the allocator passed a fitting block over "
                 "(https://github.com/pytorch/pytorch/issues/189504)."
             )
-        if free is None:
+        if free is None and self.whole < wanted.segment_bytes:
             return self._without_free()
+        free = self.whole if free is None else free
         if self._enough_free(free):
             if not self.failed:
-                return "served", f"{said} would be served by the driver, which has {format_bytes(free)} free."
+                return "served", f"{said} would be served by the driver, with {format_bytes(free)} free{self._given()}."
             return "limit", (
                 f"{format_bytes(free)} were free on the card for a request of {said}: not a shortage of memory but a "
                 "limit, most often torch.cuda.set_per_process_memory_fraction, or the largest single mapping."
@@ -133,16 +143,21 @@ class _Judge:
         close = free >= segment and not enough
         return self.step(
             "had the driver enough for a new segment",
-            f"{format_bytes(free)} free; a segment for it takes {format_bytes(segment)}",
+            f"{format_bytes(free)} free{self._given()}; a segment for it takes {format_bytes(segment)}",
             enough,
             "yes" if enough else "only just: rounding or a race may have taken it" if close else "no",
         )
+
+    def _given(self) -> str:
+        """Say how much of the free memory is whole idle segments that the allocator gives back first."""
+        return f" ({format_bytes(self.whole)} of it idle segments given back first)" if self.whole else ""
 
     def _without_free(self) -> tuple[Cause, str]:
         wanted, seen = self.wanted, self.seen
         self.step(
             "had the driver enough for a new segment",
-            f"a segment for it takes {format_bytes(wanted.segment_bytes)}; nobody says what was free",
+            f"a segment for it takes {format_bytes(wanted.segment_bytes)}; idle segments would give back "
+            f"{format_bytes(self.whole)}; nobody says what else is free",
             None,
             "could not tell",
         )
