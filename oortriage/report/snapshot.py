@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from oortriage.evidence.values import format_bytes
-from oortriage.ledger.decision import Step
 from oortriage.report.document import Block, Document, Items, Paragraph, Section, Table
 from oortriage.report.issue import issue_markdown
 from oortriage.report.plain import plain_text
+from oortriage.report.words import decision_lines
 from oortriage.snapshot.analyse import Device, Report, State, summary_of
 from oortriage.snapshot.owners import Owner
 from oortriage.snapshot.trace import Trace
@@ -47,11 +47,6 @@ def snapshot_schema() -> dict[str, Any]:
     }
 
 
-def decision_rows(steps: Sequence[Step]) -> list[list[str]]:
-    """Tabulate a decision: the test, its arithmetic, the answer."""
-    return [[one.test, one.figures, one.answer] for one in steps]
-
-
 def snapshot_document(report: Report) -> Document:
     """Write the report as a document."""
     sections = [part for device in report.devices for part in _device_sections(device, many=len(report.devices) > 1)]
@@ -80,9 +75,8 @@ def _device_sections(device: Device, *, many: bool) -> list[Section]:
     state = device.at_request or device.written
     found = [Section("verdict", f"{head}the verdict", _verdict_blocks(device))]
     if device.verdict:
-        rows = decision_rows(device.verdict.steps)
-        steps = [Items([f"{test}? {figures}: {answer}" for test, figures, answer in rows], numbered=True)]
-        found.append(Section("evidence", f"{head}the decision, step by step", [*steps], importance=1))
+        steps = Items(decision_lines(device.verdict.steps), numbered=True)
+        found.append(Section("evidence", f"{head}the decision, step by step", [steps], importance=1))
     if device.remedies or device.will_not_help:
         found.append(Section("change", f"{head}what to change", _change_blocks(device), importance=1))
     found.append(Section("figures", f"{head}the pools, {device.moment}", _pool_blocks(state), importance=2))

@@ -13,6 +13,7 @@ from oortriage.report._interface import Style
 from oortriage.report.escape import visible
 from oortriage.report.words import (
     bill_line,
+    decision_lines,
     fact_line,
     number_line,
     other_line,
@@ -95,6 +96,7 @@ def _page(diagnosis: Diagnosis, width: int) -> RenderableType:
         if text:
             grid.add_row(label, Text(visible(text)))
     parts += [Text(""), grid] if grid.row_count else []
+    parts += _decision(diagnosis)
     parts += _changes(diagnosis)
     parts += _list("What would make this surer", "bold", diagnosis.missing[:_MISSING])
     tail = f"{diagnosis.code or '-'}  confidence {diagnosis.confidence:.2f}  {diagnosis.fingerprint}"
@@ -110,6 +112,16 @@ def _root_line(diagnosis: Diagnosis, width: int) -> list[RenderableType]:
         Text(f"\n{visible(root.file)}:{root.line}:{root.column}", style="cyan"),
         Padding(Text(proof(root, 3 * (width - 2)), style="bold"), (0, 0, 0, 2)),
     ]
+
+
+def _decision(diagnosis: Diagnosis) -> list[RenderableType]:
+    """List the tests by which the cause was decided, each with its numbers."""
+    if not diagnosis.decision:
+        return []
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    for number, line in enumerate(decision_lines(diagnosis.decision), 1):
+        grid.add_row(f"  {number}.", Text(visible(line)))
+    return [Text("\nDecided by", style="bold"), grid]
 
 
 def _changes(diagnosis: Diagnosis) -> list[RenderableType]:

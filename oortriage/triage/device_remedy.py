@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from oortriage.evidence.values import format_bytes
 from oortriage.triage.case import Case, Finding
-from oortriage.triage.device_cause import IDLE_SHARE, Figures
+from oortriage.triage.device_cause import IDLE_SHARE
+from oortriage.triage.device_figures import Figures
 from oortriage.triage.diagnosis import Prescription, WillNotHelp
 
 #: Flags of engines, which are prescribed here by program, phase and figures, and not by a rule alone.

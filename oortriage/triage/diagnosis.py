@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from oortriage.evidence.rule import Resource
+from oortriage.ledger.decision import Step
 
 SCHEMA_VERSION = 1
 
@@ -134,6 +135,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     numbers: dict[str, int | float] = {}
     facts: dict[str, StatedFact] = {}
     masked_by: list[Mask] = []
+    decision: list[Step] = []
     ruled_out: list[RuledOut] = []
     missing: list[str] = []
     bill: BillView | None = None
