@@ -9,17 +9,19 @@ from typing import Any
 import msgspec
 
 from oortriage.evidence.values import format_bytes
-from oortriage.report.document import Block, Document, Items, Paragraph, Section, Table
+from oortriage.report.document import Block, Code, Document, Items, Paragraph, Section, Table
 from oortriage.report.issue import issue_markdown
 from oortriage.report.plain import plain_text
 from oortriage.report.words import decision_lines
-from oortriage.snapshot.analyse import Device, Report, State, summary_of
+from oortriage.snapshot.analyse import Device, Pool, Report, State, summary_of
 from oortriage.snapshot.owners import Owner
 from oortriage.snapshot.trace import Trace
 from oortriage.snapshot.verdict import Verdict, pool_words
 
 #: Owners, pools and OOM events that the readable formats show; JSON has all that were kept.
 _OWNERS, _POOLS, _OOMS, _GROWN = 6, 8, 5, 5
+#: Characters of a map, from idle to in use.
+_SHADES = " ░▒▓█"
 #: Parts of a path that a table shows.
 _PARTS = 3
 #: Values of settings that nobody set; JSON has them all.
@@ -73,23 +75,28 @@ def _cause_words(verdict: Verdict) -> str:
 def _device_sections(device: Device, *, many: bool) -> list[Section]:
     head = f"Device {device.device}: " if many else ""
     state = device.at_request or device.written
-    found = [Section("verdict", f"{head}the verdict", _verdict_blocks(device))]
+    found = [Section("verdict", _headed("the verdict", head), _verdict_blocks(device))]
     if device.verdict:
         steps = Items(decision_lines(device.verdict.steps), numbered=True)
-        found.append(Section("evidence", f"{head}the decision, step by step", [steps], importance=1))
+        found.append(Section("evidence", _headed("the decision, step by step", head), [steps], importance=1))
     if device.remedies or device.will_not_help:
-        found.append(Section("change", f"{head}what to change", _change_blocks(device), importance=1))
-    found.append(Section("figures", f"{head}the pools, {device.moment}", _pool_blocks(state), importance=2))
-    found.append(Section("ledger", f"{head}who holds it", _owner_blocks(state.owners), importance=2))
+        found.append(Section("change", _headed("what to change", head), _change_blocks(device), importance=1))
+    found.append(Section("figures", _headed(f"the pools, {device.moment}", head), _pool_blocks(state), importance=2))
+    found.append(Section("ledger", _headed("who holds it", head), _owner_blocks(state.owners), importance=2))
     if device.at_request:
         text = f"reserved {format_bytes(device.written.reserved_bytes)}, in use "
         text += f"{format_bytes(device.written.allocated_bytes)}, idle {format_bytes(device.written.idle_bytes)}"
-        found.append(Section("figures", f"{head}as written", [Paragraph(text)], importance=3))
+        found.append(Section("figures", _headed("as written", head), [Paragraph(text)], importance=3))
     if device.trace:
-        found.append(Section("experiment", f"{head}over the trace", _trace_blocks(device.trace), importance=3))
+        found.append(Section("experiment", _headed("over the trace", head), _trace_blocks(device.trace), importance=3))
     if device.notes:
-        found.append(Section("not_verified", f"{head}notes", [Items(list(device.notes))], importance=4))
+        found.append(Section("not_verified", _headed("notes", head), [Items(list(device.notes))], importance=4))
     return found
+
+
+def _headed(title: str, head: str) -> str:
+    """Put the device before a title, or begin it with a capital."""
+    return head + title if head else title[:1].upper() + title[1:]
 
 
 def _verdict_blocks(device: Device) -> list[Block]:
@@ -108,16 +115,13 @@ def _verdict_blocks(device: Device) -> list[Block]:
 
 def _change_blocks(device: Device) -> list[Block]:
     blocks: list[Block] = []
-    if device.remedies:
-        blocks.append(
-            Items(
-                [
-                    f"{one.change}: {one.effect}" + (f" ({'; '.join(one.conditions)})" if one.conditions else "")
-                    for one in device.remedies
-                ],
-                numbered=True,
-            )
-        )
+    for at, one in enumerate(device.remedies, 1):
+        # A setting is there to be copied; what is to be done is a sentence.
+        if "=" in one.change.partition(" ")[0]:
+            blocks += [Code(one.change, f"{at}", language="shell"), Paragraph(one.effect)]
+        else:
+            blocks.append(Paragraph(f"{at}: {one.change}: {one.effect}"))
+        blocks += [Items(list(one.conditions))] if one.conditions else []
     vain = [f"will not help: {one.advice}: {one.why}" for one in device.will_not_help]
     return [*blocks, *([Items(vain)] if vain else [])]
 
@@ -125,7 +129,7 @@ def _change_blocks(device: Device) -> list[Block]:
 def _pool_blocks(state: State) -> list[Block]:
     rows = [
         [
-            one.name if one.name == "default" else f"{one.name} ({one.id[0]}, {one.id[1]})",
+            _pool_name(one),
             str(one.segments),
             format_bytes(one.reserved_bytes),
             format_bytes(one.allocated_bytes),
@@ -142,8 +146,21 @@ def _pool_blocks(state: State) -> list[Block]:
     said.append(f"rounding within blocks in use: {format_bytes(state.rounding_bytes)}")
     if len(rows) > _POOLS:
         said.append(f"{len(rows) - _POOLS} more pools are in the JSON")
+    maps = [_drawn(one) for one in state.pools[:_POOLS] if one.map]
     head = ["pool", "segments", "reserved", "in use", "idle", "largest idle"]
-    return [Table(head, rows[:_POOLS], numeric=[1, 2, 3, 4, 5]), Items(said)]
+    drawn: list[Block] = [Code("\n".join(maps), "Full is in use, empty is idle, by address")] if maps else []
+    return [Table(head, rows[:_POOLS], numeric=[1, 2, 3, 4, 5]), *drawn, Items(said)]
+
+
+def _drawn(pool: Pool) -> str:
+    """Draw a pool's map in characters, 60 to a line, a character for two cells."""
+    pairs = [pool.map[at : at + 2] for at in range(0, len(pool.map), 2)]
+    cells = "".join(_SHADES[-(-sum(pair) * (len(_SHADES) - 1) // (100 * len(pair)))] for pair in pairs)
+    return f"{_pool_name(pool):>14} |{cells}|"
+
+
+def _pool_name(pool: Pool) -> str:
+    return pool.name if pool.name == "default" else f"{pool.name} ({pool.id[0]}, {pool.id[1]})"
 
 
 def _owner_blocks(held: Sequence[Owner]) -> list[Block]:

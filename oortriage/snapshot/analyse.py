@@ -18,6 +18,8 @@ from oortriage.snapshot.trace import Oom, Trace, follow, oom_of
 from oortriage.snapshot.verdict import Verdict, judge
 
 SCHEMA_VERSION = 1
+#: Cells of a pool's map.
+MAP_CELLS = 120
 #: The allocator's word for "no limit" in ``max_split_size``.
 _NO_SPLIT_LIMIT = (-1, 2**64 - 1, 2**63 - 1)
 
@@ -33,7 +35,8 @@ class Pool(msgspec.Struct, frozen=True):
     """One pool. ``id`` is ``segment_pool_id``; all sizes in bytes.
 
     ``releasable_bytes``: segments without a live block. Those of a private pool stay while a graph or a MemPool holds
-    it. ``idle_share``: idle bytes over reserved bytes.
+    it. ``idle_share``: idle bytes over reserved bytes. ``map``: the pool's segments end to end in order of address, cut
+    into cells of the same size (``map_cell_bytes``); how much of each cell is not idle, in percent.
     """
 
     id: PoolId
@@ -47,6 +50,8 @@ class Pool(msgspec.Struct, frozen=True):
     largest_idle_bytes: int
     releasable_bytes: int
     idle_share: float
+    map: list[int]
+    map_cell_bytes: int
 
 
 class State(msgspec.Struct, frozen=True):
@@ -227,6 +232,7 @@ def _is_idle(segment: Segment) -> bool:
 def _pool(pool: PoolId, segments: Sequence[Segment]) -> Pool:
     reserved = sum(seg.size for seg in segments)
     idle = sum(seg.bytes_in("inactive") for seg in segments)
+    cell = -(-reserved // MAP_CELLS)
     return Pool(
         id=pool,
         name="default" if pool == DEFAULT_POOL else "private",
@@ -239,7 +245,25 @@ def _pool(pool: PoolId, segments: Sequence[Segment]) -> Pool:
         largest_idle_bytes=largest_idle(segments),
         releasable_bytes=sum(seg.size for seg in segments if _is_idle(seg)),
         idle_share=round(idle / reserved, 4) if reserved else 0.0,
+        map=_map(segments, cell) if cell else [],
+        map_cell_bytes=cell,
     )
+
+
+def _map(segments: Sequence[Segment], cell: int) -> list[int]:
+    """Lay segments end to end and tell how full each cell is, in percent; a cell in use shows at least 1."""
+    used = [0] * -(-sum(seg.size for seg in segments) // cell)
+    at = 0
+    for seg in segments:
+        for block in seg.blocks:
+            start = at + block.address - seg.address
+            if block.state == "inactive":
+                continue
+            for number in range(start // cell, min(len(used) - 1, (start + block.size - 1) // cell) + 1):
+                low, high = max(start, number * cell), min(start + block.size, (number + 1) * cell)
+                used[number] += max(0, high - low)
+        at += seg.size
+    return [min(100, max(1 if held else 0, round(100 * held / cell))) for held in used]
 
 
 def summary_of(device: Device) -> str:

@@ -14,6 +14,7 @@ from oortriage.report.draw.svg import (
     element,
     label,
     legend,
+    mix,
     text_width,
 )
 from oortriage.snapshot.analyse import Device, Report, summary_of
@@ -21,7 +22,7 @@ from oortriage.snapshot.analyse import Device, Report, summary_of
 _USED, _WAITING, _IDLE = "#56b4e9", "#e69f00", OTHER_FILL
 #: Fills, and the bytes they stand for.
 _Pieces = tuple[tuple[str, int], ...]
-_LANE, _STEP = 26, 58
+_LANE, _STEP = 26, 66
 _TITLE = "Memory by pool"
 #: Pools that are drawn; the report's JSON has all.
 _POOLS = 12
@@ -39,6 +40,7 @@ def pool_bars_svg(report: Report) -> str:
         if device.verdict:
             said.append(f"{device.verdict.cause.replace('_', ' ')}: {device.verdict.summary}")
     entries = [(_USED, "in use"), (_WAITING, "freed, in use by another stream"), (_IDLE, "idle")]
+    entries.append(("#00567f", "below: in use, by address"))
     swatches, y = legend(entries, y)
     return document(_TITLE, ". ".join(said) + ".", y + 8, [*parts, *swatches])
 
@@ -61,10 +63,30 @@ def _device(device: Device, y: float) -> tuple[list[Markup], float]:
         bars.append(("the request", (("#d68fb4", verdict.rounded_bytes),)))
     whole = max((sum(size for _, size in pieces) for _, pieces in bars), default=0) or 1
     y += 14
-    for name, pieces in bars:
-        parts += _bar(name, pieces, y, (WIDTH - 2 * MARGIN) / whole)
+    maps = [one.map for one in state.pools[:_POOLS]]
+    for number, (name, pieces) in enumerate(bars):
+        scale = (WIDTH - 2 * MARGIN) / whole
+        parts += _bar(name, pieces, y, scale)
+        if number < len(maps) and maps[number]:
+            parts += _strip(maps[number], y + 22 + _LANE, sum(size for _, size in pieces) * scale)
         y += _STEP
     return parts, y + 24
+
+
+def _strip(cells: list[int], y: float, wide: float) -> list[Markup]:
+    """Draw a pool's map below its bar: by address, the fuller the darker."""
+    step = wide / len(cells)
+    return [
+        element(
+            "rect",
+            x=MARGIN + at * step,
+            y=y,
+            width=max(0.3, step),
+            height=8,
+            fill=mix("#ffffff", "#00567f", full / 100),
+        )
+        for at, full in enumerate(cells)
+    ]
 
 
 def _bar(name: str, pieces: _Pieces, y: float, scale: float) -> list[Markup]:
