@@ -1,7 +1,8 @@
 """What to change about a snapshot's verdict, under which conditions, and what will not help.
 
-The conditions are facts of releases: PyTorch's from its own builds, vLLM's from its source (the allocator check in
-``config/vllm.py`` since 0.22.1 for KV connectors; the assertion of ``device_allocator/cumem.py`` in 0.8.0 to 0.20.0).
+The conditions are facts of releases: PyTorch's from its own builds, vLLM's from its wheels (``config/vllm.py`` refuses
+a KV connector since 0.21.0; ``device_allocator/cumem.py`` has an assertion in 0.8.0 to 0.20.0 and switches the option
+off round its own pool from 0.21.0).
 """
 
 from __future__ import annotations
@@ -114,8 +115,8 @@ def _fragmentation(verdict: Verdict, *, expandable: bool) -> list[Remedy]:
                 f"the pages under the {idle} that lie idle can then go to requests of any size",
                 [
                     f"PyTorch 2.1 or later; {_NAME}",
-                    "not with vLLM's sleep mode (it asserts so in 0.8.0 to 0.20.0)",
-                    "not with a KV connector of vLLM (refused from 0.22.1, unless enable_cumem_allocator is on)",
+                    "not with vLLM's sleep mode before 0.21.0, which refuses it; from then on it is off for that pool",
+                    "not with a KV connector of vLLM from 0.21.0, unless its sleep mode's allocator is on",
                     "not with torch.cuda.MemPool in PyTorch 2.7 to 2.9",
                     "not together with max_split_size_mb (https://github.com/pytorch/pytorch/issues/123548)",
                 ],

@@ -56,6 +56,12 @@ def _steps(steps: list[Step], decided: str, cause: str, phase: str) -> list[Step
 
 def _note_outside(finding: Finding, figures: Figures) -> None:
     """Say when a large share of the process's own memory is not PyTorch's: no batch size touches it."""
+    if figures.allocated == 0 and not figures.reserved and figures.own:
+        finding.notes.append(
+            f"PyTorch itself holds nothing: all {format_bytes(int(figures.own))} of this process are an engine's, or "
+            "another library's; PyTorch's own settings do not touch them"
+        )
+        return
     if figures.own is None or figures.reserved is None:
         return
     beside = figures.own - figures.reserved

@@ -126,6 +126,12 @@ def test_a_missing_figure_is_told(analyzer: Analyzer) -> None:
     assert "was enough free? tried 1.71 GiB; free (not printed): could not tell" in lines
 
 
+def test_an_engine_that_holds_all_of_it_is_told(analyzer: Analyzer) -> None:
+    """TensorRT-LLM#2398: 22.18 GiB of the process, 0 bytes of PyTorch's."""
+    diagnosis = analyzer.text(messages.p6(gib(2 / 1024, 22.19, 1.5 / 1024, 0, others=((885415, 22.18),))))
+    assert any("PyTorch itself holds nothing: all 22.18 GiB" in note for note in diagnosis.notes)
+
+
 def test_a_message_without_figures_shows_no_decision(analyzer: Analyzer) -> None:
     assert analyzer.text("RuntimeError: CUDA error: out of memory\n").decision == []
 
