@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, Literal, cast, get_args
 
@@ -199,5 +200,9 @@ def _pool(value: Any, where: str) -> PoolId | None:
 
 
 def _settings(table: dict[Any, Any]) -> dict[str, Any]:
-    """Keep the settings that are plain values, by name."""
-    return {str(name): value for name, value in table.items() if isinstance(value, (str, int, float, bool))}
+    """Keep the settings that are plain values, by name; what is no number goes as its word."""
+    plain = {str(name): value for name, value in table.items() if isinstance(value, (str, int, float, bool))}
+    return {
+        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in plain.items()
+    }

@@ -78,6 +78,19 @@ def test_the_writer_in_cpp_has_another_word_for_a_pending_free() -> None:
     assert parse(values, "").segments[0].blocks[0].state == "awaiting_free"
 
 
+def test_settings_are_kept_as_json_can_hold_them() -> None:
+    values = allocator.capacity().snapshot()
+    values["allocator_settings"] |= {
+        "garbage_collection_threshold": float("nan"),
+        "backend": "native",
+        7: 1.5,
+        "x": [1],
+    }
+    settings = parse(values, "").settings
+    assert (settings["garbage_collection_threshold"], settings["backend"], settings["7"]) == ("nan", "native", 1.5)
+    assert "x" not in settings
+
+
 def test_an_unknown_action_is_left_out_and_told() -> None:
     values = allocator.capacity().snapshot()
     values["device_traces"][0].insert(0, {"action": "teleport", "addr": 1, "size": 1, "stream": 0})
