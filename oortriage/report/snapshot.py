@@ -107,6 +107,7 @@ def _verdict_blocks(device: Device) -> list[Block]:
         one = device.request
         pool = f", {pool_words(one.pool)}" if one.pool else ""
         where = f"{_short(one.where)} ({one.function})" if one.function else one.where
+        where += f", called from {_short(one.called_from)}" if one.called_from else ""
         blocks.append(Paragraph(f"The request of {one.request_bytes:,} bytes was made at {where}{pool}."))
     elif not device.verdict:
         blocks.append(Paragraph("No failed request is recorded. --request SIZE asks about one."))
@@ -142,6 +143,8 @@ def _pool_blocks(state: State) -> list[Block]:
     said = [f"segments: {kinds or 'none'}"]
     if state.awaiting_free_bytes:
         said.append(f"freed and still used by another stream: {format_bytes(state.awaiting_free_bytes)}")
+    if any(one.name == "private" for one in state.pools):
+        said.append("private pools (n, 0) were made by a capture, (0, n) by torch.cuda.MemPool or graph_pool_handle()")
     said.append(f"idle beside a live block, so that its segment stays: {format_bytes(state.split_idle_bytes)}")
     said.append(f"rounding within blocks in use: {format_bytes(state.rounding_bytes)}")
     if len(rows) > _POOLS:
@@ -167,10 +170,16 @@ def _owner_blocks(held: Sequence[Owner]) -> list[Block]:
     if not held:
         return [Paragraph("nothing is in use")]
     rows = [
-        [format_bytes(one.bytes), f"{one.share:.1%}", f"{one.blocks:,}", _short(one.where), one.function]
+        [format_bytes(one.bytes), f"{one.share:.1%}", f"{one.blocks:,}", f"{_short(one.where)} ({one.function})"]
         for one in held[:_OWNERS]
     ]
-    return [Table(["bytes", "share", "blocks", "line", "function"], rows, numeric=[0, 1, 2])]
+    called = [
+        f"{_short(one.where)} was called from {', '.join(map(_short, one.called_from))}"
+        for one in held[:_OWNERS]
+        if one.called_from
+    ]
+    table = Table(["bytes", "share", "blocks", "line"], rows, numeric=[0, 1, 2])
+    return [table, *([Items(called)] if called else [])]
 
 
 def _trace_blocks(trace: Trace) -> list[Block]:
@@ -178,9 +187,10 @@ def _trace_blocks(trace: Trace) -> list[Block]:
     begun = "they go back to the first allocation" if trace.whole else "they begin in the middle of the run"
     start, peak, end = trace.start, trace.peak, trace.end
     live = f"asked for and live: {format_bytes(start.live_bytes)} at first, {format_bytes(peak.live_bytes)} at the "
-    live += f"peak (event {peak.event:,}), {format_bytes(end.live_bytes)} at the end"
+    when = f"event {peak.event:,}" if peak.event >= 0 else "before the first event"
+    live += f"peak ({when}), {format_bytes(end.live_bytes)} at the end"
     held = f"reserved: {format_bytes(start.reserved_bytes)} at first, {format_bytes(end.reserved_bytes)} at the end"
-    said = [f"{trace.events:,} events{spent}; {begun}", live, held]
+    said = [f"{trace.events:,} event{'s' * (trace.events != 1)}{spent}; {begun}", live, held]
     said += [
         f"failed request, event {one.event:,}: {format_bytes(one.request_bytes)} at {_short(one.where)}"
         + ("" if one.device_free_bytes is None else f", {format_bytes(one.device_free_bytes)} free")

@@ -176,7 +176,7 @@ def _device(snapshot: Snapshot, device: int, request: int | None, free: int | No
     vain: list[NoRemedy] = []
     if verdict:
         cures, vain = remedies(verdict, snapshot.settings, held.owners)
-    if not any(block.frames for seg in segments for block in seg.blocks):
+    if not any(block.frames for seg in segments for block in seg.blocks) and not any(one.frames for one in events):
         notes.append("no stacks were recorded; torch.cuda.memory._record_memory_history() records them")
     return Device(device, written, before, moment, trace, failed, verdict, cures, vain, notes)
 

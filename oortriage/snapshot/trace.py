@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from oortriage.snapshot.model import Event, Frames, Segment
-from oortriage.snapshot.owners import NO_STACK, SHOWN, Owner, add_up, key_of
+from oortriage.snapshot.owners import NO_STACK, SHOWN, Key, Owner, add_up, key_of
 
 #: Points of the curve that a report keeps.
 POINTS = 60
@@ -33,12 +33,14 @@ class Oom(msgspec.Struct, frozen=True):
     pool: tuple[int, int] | None
     where: str
     function: str
+    called_from: str
 
 
 class Grown(msgspec.Struct, frozen=True):
     """A line whose allocations of the trace are still there at its end.
 
-    ``thirds``: its bytes after each third of the events; ``steady`` when each third added to them.
+    ``thirds``: its bytes after each third of the events; ``steady`` when each third added to them; ``called_from``: the
+    line that called its function for most of them.
     """
 
     where: str
@@ -47,6 +49,7 @@ class Grown(msgspec.Struct, frozen=True):
     blocks: int
     thirds: list[int]
     steady: bool
+    called_from: str
 
 
 class Trace(msgspec.Struct, frozen=True):
@@ -110,8 +113,8 @@ def follow(segments: Sequence[Segment], events: Sequence[Event]) -> Trace | None
 
 def oom_of(number: int, event: Event) -> Oom:
     """Describe a failed request."""
-    where, function = key_of(event.frames, {})
-    return Oom(number, event.size, event.device_free, event.stream, event.pool, where, function)
+    key = key_of(event.frames, {})
+    return Oom(number, event.size, event.device_free, event.stream, event.pool, key.where, key.function, key.caller)
 
 
 def _change(event: Event) -> tuple[int, int]:
@@ -152,14 +155,14 @@ def _at_peak(segments: Sequence[Segment], events: Sequence[Event], peak: int) ->
         elif event.action == "free_completed":
             held[event.address] = (event.size, ())
     stacks = {event.address: event.frames for event in events[: peak + 1] if event.action == "alloc"}
-    seen: dict[int, tuple[str, str]] = {}
+    seen: dict[int, Key] = {}
     return add_up((key_of(frames or stacks.get(address, ()), seen), size) for address, (size, frames) in held.items())
 
 
 def _grown(events: Sequence[Event]) -> list[Grown]:
     """Say which lines' allocations of the trace were still there after each third of it."""
-    seen: dict[int, tuple[str, str]] = {}
-    held: dict[int, tuple[tuple[str, str], int]] = {}
+    seen: dict[int, Key] = {}
+    held: dict[int, tuple[Key, int]] = {}
     sums: dict[tuple[str, str], list[int]] = {}
     marks = [len(events) // 3, 2 * len(events) // 3, len(events)]
     thirds: list[dict[tuple[str, str], int]] = []
@@ -167,21 +170,25 @@ def _grown(events: Sequence[Event]) -> list[Grown]:
         if event.action == "alloc":
             key = key_of(event.frames, seen)
             held[event.address] = (key, event.size)
-            entry = sums.setdefault(key, [0, 0])
+            entry = sums.setdefault(key[:2], [0, 0])
             entry[0] += event.size
             entry[1] += 1
         elif event.action == "free_completed" and event.address in held:
             key, size = held.pop(event.address)
-            sums[key][0] -= size
-            sums[key][1] -= 1
+            sums[key[:2]][0] -= size
+            sums[key[:2]][1] -= 1
         while len(thirds) < 3 and number >= marks[len(thirds)]:
-            thirds.append({key: entry[0] for key, entry in sums.items()})
-    ranked = sorted(sums.items(), key=lambda one: -one[1][0])
+            thirds.append({owner: entry[0] for owner, entry in sums.items()})
+    callers: dict[tuple[str, str], dict[str, int]] = {}
+    for key, size in held.values():
+        above = callers.setdefault(key[:2], {})
+        above[key.caller] = above.get(key.caller, 0) + size
     grown = []
-    for key, (size, blocks) in ranked[:SHOWN]:
-        if size <= 0 or key[0] == NO_STACK:
+    for owner, (size, blocks) in sorted(sums.items(), key=lambda one: -one[1][0])[:SHOWN]:
+        if size <= 0 or owner[0] == NO_STACK:
             continue
-        each = [table.get(key, 0) for table in thirds]
+        each = [table.get(owner, 0) for table in thirds]
         steady = len(events) >= 30 and 0 < each[0] < each[1] < each[2]
-        grown.append(Grown(key[0], key[1], size, blocks, each, steady))
+        most = max(callers[owner].items(), key=lambda one: one[1])[0] if owner in callers else ""
+        grown.append(Grown(owner[0], owner[1], size, blocks, each, steady, most))
     return grown
