@@ -159,7 +159,7 @@ def _drawn(pool: Pool) -> str:
     """Draw a pool's map in characters, 60 to a line, a character for two cells."""
     pairs = [pool.map[at : at + 2] for at in range(0, len(pool.map), 2)]
     cells = "".join(_SHADES[-(-sum(pair) * (len(_SHADES) - 1) // (100 * len(pair)))] for pair in pairs)
-    return f"{_pool_name(pool):>14} |{cells}|"
+    return f"{_pool_name(pool):>14}|{cells}|"
 
 
 def _pool_name(pool: Pool) -> str:
