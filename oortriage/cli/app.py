@@ -27,6 +27,7 @@ from oortriage.cli import (
     run,
     schema,
     serve,
+    snapshot,
 )
 from oortriage.cli.output import ReaderGoneError, complain, escape_unprintable
 from oortriage.cli.report import with_redact_value
@@ -72,6 +73,7 @@ app.command("report")(report.report)
 app.command("fit")(fit.fit)
 app.command("budget")(budget.budget)
 app.command("kernels")(kernels.kernels)
+app.command("snapshot")(snapshot.snapshot)
 app.command("device")(device.device)
 app.command("lint")(lint.lint)
 app.command("demo")(demo.demo)

@@ -22,6 +22,7 @@ class Kind(str, Enum):
     budget = "budget"
     lint = "lint"
     budget_log = "budget-log"
+    snapshot = "snapshot"
 
 
 def schema(
@@ -34,6 +35,7 @@ def schema(
     from oortriage.report.groups import groups_schema
     from oortriage.report.lint import lint_schema
     from oortriage.report.replay import replay_schema
+    from oortriage.report.snapshot import snapshot_schema
 
     if of is Kind.group:
         table = groups_schema()
@@ -43,6 +45,8 @@ def schema(
         table = lint_schema()
     elif of is Kind.budget_log:
         table = log_schema()
+    elif of is Kind.snapshot:
+        table = snapshot_schema()
     else:
         table = diagnosis.schema() if of is Kind.analyze else replay_schema(of.value)
     say(json.dumps(table, indent=2))

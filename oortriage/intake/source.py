@@ -6,6 +6,7 @@ import codecs
 import gzip
 import io
 import lzma
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ _COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".xz": "xz"}
 _PROBE = 4096
 #: Bytes given to the zstd decoder at a time.
 _ZSTD_INPUT = 1 << 10
+#: How a pickle of protocols 2 to 5 begins, as PyTorch writes memory snapshots: a dictionary or a list, or a frame.
+_PICKLE = re.compile(rb"\x80(?:[\x02\x03][}\]]|[\x04\x05]\x95)")
 _MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\x00", "xz"))
 
 
@@ -45,16 +48,51 @@ def read_chunks(path: str | Path, notes: Notes) -> Iterator[bytes]:
     ``-`` is standard input. A compressed file that breaks off gives what could be read, and a note.
 
     Raises:
-        InputError: the file is missing, a folder, or may not be read.
+        InputError: the file is missing, a folder, a pickle, or may not be read.
     """
     stream = _open(path)
     try:
-        yield from as_utf8(_decompressed(stream, notes), notes)
+        yield from as_utf8(_no_pickle(path, _decompressed(stream, notes)), notes)
     except OSError as problem:
         raise InputError(f"{path}: cannot be read: {problem}") from problem
     finally:
         if stream is not sys.stdin.buffer:
             stream.close()
+
+
+def read_whole(path: str | Path, limit_bytes: int) -> bytes:
+    """Read a binary file as a whole, its compression undone; ``-`` is standard input.
+
+    Raises:
+        InputError: the file is missing, a folder, may not be read, is compressed and breaks off, or has more than
+            ``limit_bytes`` when unpacked.
+    """
+    stream, notes = _open(path), Notes()
+    pieces, size = [], 0
+    try:
+        for piece in _decompressed(stream, notes):
+            size += len(piece)
+            if size > limit_bytes:
+                raise InputError(f"{path}: larger than {limit_bytes:,} bytes when unpacked, which is the limit")
+            pieces.append(piece)
+    except OSError as problem:
+        raise InputError(f"{path}: cannot be read: {problem}") from problem
+    finally:
+        if stream is not sys.stdin.buffer:
+            stream.close()
+    if notes.notes:
+        raise InputError(f"{path}: {notes.notes[0]}")
+    return b"".join(pieces)
+
+
+def _no_pickle(path: str | Path, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Pass a log through; a pickle is none, and most likely a memory snapshot."""
+    for number, chunk in enumerate(chunks):
+        if not number and _PICKLE.match(chunk):
+            raise InputError(
+                f"{path}: a pickle and no log; a PyTorch memory snapshot is read by: oortriage snapshot {path}"
+            )
+        yield chunk
 
 
 def find_logs(folder: Path) -> list[Path]:

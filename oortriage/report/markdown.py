@@ -5,7 +5,7 @@ from __future__ import annotations
 from oortriage.report._interface import Style
 from oortriage.report.budget_words import check_words, figure_rows, use_words
 from oortriage.report.escape import code_block, code_span, markdown
-from oortriage.report.words import RESOURCE_WORDS, fact_line, number_line, proof, verdict
+from oortriage.report.words import RESOURCE_WORDS, decision_lines, fact_line, number_line, proof, verdict
 from oortriage.triage.diagnosis import Diagnosis
 
 
@@ -50,6 +50,10 @@ class Format:
                 lines += [f"| {markdown(term.expression)} | {term.bytes:,} |" for term in bill.terms]
                 lines += [f"| sum | {bill.total_bytes:,} |"]
         lines += _budget(diagnosis)
+        if diagnosis.decision:
+            lines += ["", "**Decided by**", ""]
+            told = decision_lines(diagnosis.decision)
+            lines += [f"{number}. {markdown(line)}" for number, line in enumerate(told, 1)]
         if diagnosis.ruled_out:
             lines += ["", "**Ruled out**", ""]
             lines += [

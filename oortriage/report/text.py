@@ -15,6 +15,7 @@ from oortriage.report.draw.budget_bar import budget_bar_text
 from oortriage.report.escape import visible
 from oortriage.report.words import (
     bill_line,
+    decision_lines,
     fact_line,
     number_line,
     other_line,
@@ -99,6 +100,7 @@ def _page(diagnosis: Diagnosis, width: int) -> RenderableType:
             grid.add_row(label, Text(visible(text)))
     parts += [Text(""), grid] if grid.row_count else []
     parts += _budget(diagnosis, width)
+    parts += _decision(diagnosis)
     parts += _changes(diagnosis)
     parts += _list("What would make this surer", "bold", diagnosis.missing[:_MISSING])
     tail = f"{diagnosis.code or '-'}  confidence {diagnosis.confidence:.2f}  {diagnosis.fingerprint}"
@@ -127,6 +129,14 @@ def _budget(diagnosis: Diagnosis, width: int) -> list[RenderableType]:
     drawn = budget_bar_text(view.parts, share_end(view), Style(width=width - 2)) if view.parts else ""
     picture: list[RenderableType] = [Padding(Text(drawn, no_wrap=True), (0, 0, 0, 2))] if drawn else []
     return [Text("\nMemory budget", style="bold"), *picture, *_list("", "", said)[1:]]
+def _decision(diagnosis: Diagnosis) -> list[RenderableType]:
+    """List the tests by which the cause was decided, each with its numbers."""
+    if not diagnosis.decision:
+        return []
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    for number, line in enumerate(decision_lines(diagnosis.decision), 1):
+        grid.add_row(f"  {number}.", Text(visible(line)))
+    return [Text("\nDecided by", style="bold"), grid]
 
 
 def _changes(diagnosis: Diagnosis) -> list[RenderableType]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from oortriage.evidence.values import format_bytes
+from oortriage.ledger.decision import Step
 from oortriage.report.escape import shorten, visible
 from oortriage.triage.diagnosis import BillView, Diagnosis, Evidence, OtherFailure
 
@@ -92,6 +95,11 @@ def when_line(diagnosis: Diagnosis) -> str:
     if len(diagnosis.streams) > 1:
         parts.append(f"by {len(diagnosis.streams)} processes")
     return ", ".join(parts)
+
+
+def decision_lines(steps: Sequence[Step]) -> list[str]:
+    """Tell a decision test by test, each with its arithmetic and its answer."""
+    return [f"{one.test}? {one.figures}: {one.answer}" for one in steps]
 
 
 def bill_line(bill: BillView | None) -> str:

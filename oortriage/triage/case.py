@@ -11,6 +11,7 @@ from oortriage.evidence.event import Event
 from oortriage.evidence.fact import Fact, Value
 from oortriage.intake.log import Log
 from oortriage.intake.traceback import Raised
+from oortriage.ledger.decision import Step
 from oortriage.triage.diagnosis import (
     BillView,
     Phase,
@@ -147,6 +148,8 @@ class Finding(msgspec.Struct):
     will_not_help: list[WillNotHelp] = []
     notes: list[str] = []
     doubt: float = 0.0
+    #: The tests that led to the cause, in order.
+    decision: list[Step] = []
     #: Words of remedies that the log's own figures or settings speak against.
     forbidden: set[str] = set()
     #: Words of warnings that do not fit these figures.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from oortriage.evidence.values import GIB, format_bytes
+from oortriage.ledger.decision import Step
 from oortriage.triage.case import Case, Finding
-from oortriage.triage.device_cause import Figures, decide, figures_of
+from oortriage.triage.device_cause import decide
+from oortriage.triage.device_figures import Figures, figures_of
 from oortriage.triage.device_remedy import prescribe, warn_off
 from oortriage.triage.diagnosis import RuledOut
 
@@ -19,7 +21,8 @@ def examine(case: Case) -> Finding:
     reason = ""
     kin = [one.rule for one in case.root.companions if one.rule.resource == "device_memory"]
     companion = next((rule.cause for rule in kin if rule.cause), "")
-    decided, why = decide(case, figures)
+    decision = decide(case, figures)
+    decided, why = decision.cause, decision.reason
     if finding.cause not in ("", "capacity"):
         # The rule names the cause; the arithmetic may still say how much is missing.
         reason = why if decided == "capacity" else ""
@@ -29,6 +32,7 @@ def examine(case: Case) -> Finding:
             finding.cause = companion
         elif finding.cause == "capacity" and figures.allocated != 0:
             finding.cause = _by_phase(case)
+        finding.decision = _steps(decision.steps, decided, finding.cause, case.phase)
     finding.summary = _summary(case, figures, reason)
     if figures.requested is None and finding.cause not in (
         "startup_budget",
@@ -42,8 +46,22 @@ def examine(case: Case) -> Finding:
     return finding
 
 
+def _steps(steps: list[Step], decided: str, cause: str, phase: str) -> list[Step]:
+    """Add what turned a plain shortage into a more special one; figures that were not tried prove nothing."""
+    if cause == decided or not steps:
+        return steps
+    words = f"a plain shortage, in the phase {phase.replace('_', ' ')}"
+    return [*steps, Step("when did it happen", words, True, cause.replace("_", " "))]
+
+
 def _note_outside(finding: Finding, figures: Figures) -> None:
     """Say when a large share of the process's own memory is not PyTorch's: no batch size touches it."""
+    if figures.allocated == 0 and not figures.reserved and figures.own:
+        finding.notes.append(
+            f"PyTorch itself holds nothing: all {format_bytes(int(figures.own))} of this process are an engine's, or "
+            "another library's; PyTorch's own settings do not touch them"
+        )
+        return
     if figures.own is None or figures.reserved is None:
         return
     beside = figures.own - figures.reserved

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from oortriage.evidence.values import format_bytes
 from oortriage.triage.case import Case, Finding
-from oortriage.triage.device_cause import IDLE_SHARE, Figures
+from oortriage.triage.device_cause import IDLE_SHARE
+from oortriage.triage.device_figures import Figures
 from oortriage.triage.diagnosis import Prescription, WillNotHelp
 
 #: Flags of engines, which are prescribed here by program, phase and figures, and not by a rule alone.
@@ -61,11 +62,21 @@ def prescribe(case: Case, finding: Finding, figures: Figures) -> None:
         _prescribe_fragmentation(case, finding, figures)
     elif cause == "private_pool":
         finding.forbidden.add("expandable_segments")
+        idle = format_bytes(int(figures.pool or 0))
         add(
             Prescription(
-                "release what owns the private pools (CUDA graphs, a sleeping engine) before this allocation",
-                f"frees up to {format_bytes(int(figures.pool or 0))} that no other allocation may use",
-                "",
+                "release what owns the private pools (CUDA graphs, a MemPool, a sleeping engine) before it",
+                f"frees up to {idle} that no other allocation may use",
+                "graphs have to be captured again",
+                "safe",
+                "the `private pools` clause of the message shrinks",
+            )
+        )
+        add(
+            Prescription(
+                "one pool for all graphs: torch.cuda.graph(g, pool=first.pool()), the largest captured first",
+                f"the {idle} are then needed once, not once a graph; `oortriage snapshot` shows each pool",
+                "graphs of one pool may not replay at the same time",
                 "safe",
                 "the `private pools` clause of the message shrinks",
             )
@@ -101,13 +112,17 @@ def _prescribe_fragmentation(case: Case, finding: Finding, figures: Figures) -> 
     idle = format_bytes(int(figures.idle or 0))
     if case.text_has(r"enable_sleep_mode|sleep_mode=True|cumem|KV connector|kv_transfer_config"):
         finding.forbidden.add("expandable_segments")
-        finding.notes.append("expandable segments do not go together with sleep mode or a KV connector")
+        finding.notes.append(
+            "expandable segments do not go together with vLLM's sleep mode (refused before 0.21.0, switched off for "
+            "its own pool from then on) or with a KV connector (refused from 0.21.0)"
+        )
     elif case.event.code == _RECENT_WORDING:
         finding.prescriptions.append(
             Prescription(
                 "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
                 f"lets the idle {idle} be used for requests of any size",
-                "",
+                "not together with vLLM's sleep mode (before 0.21) or a KV connector (from 0.21), nor with "
+                "torch.cuda.MemPool (PyTorch 2.7 to 2.9)",
                 "safe",
                 "`reserved by PyTorch but unallocated` shrinks",
             )
@@ -288,6 +303,8 @@ def _why_not_fragmentation(figures: Figures, cause: str) -> str:
     idle, reserved, free, wanted = figures.idle, figures.reserved, figures.free, figures.requested
     if cause == "fragmentation" or idle is None or not reserved:
         return ""
+    if cause == "private_pool":
+        return "what lies idle belongs to a private pool, which keeps it in segments of any kind"
     if wanted is not None and figures.capacity and wanted > figures.capacity:
         return "the request is larger than the card, whatever is free"
     if free is not None and wanted is not None and free >= wanted:

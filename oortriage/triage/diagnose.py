@@ -107,6 +107,7 @@ def _with_root(log: Log, root: Root, event: Event, events: Sequence[Event], stat
         numbers={**numbers, **finding.numbers},
         facts=view.facts_view(facts),
         masked_by=view.masks(root),
+        decision=finding.decision,
         ruled_out=finding.ruled_out,
         missing=finding.missing,
         bill=finding.bill,

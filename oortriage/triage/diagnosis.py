@@ -10,6 +10,7 @@ from oortriage.budget.figure import Figure
 from oortriage.budget.log_budget import Check, Part, PoolUse
 from oortriage.budget.solve import Solution
 from oortriage.evidence.rule import Resource
+from oortriage.ledger.decision import Step
 
 SCHEMA_VERSION = 1
 
@@ -154,6 +155,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     numbers: dict[str, int | float] = {}
     facts: dict[str, StatedFact] = {}
     masked_by: list[Mask] = []
+    decision: list[Step] = []
     ruled_out: list[RuledOut] = []
     missing: list[str] = []
     bill: BillView | None = None

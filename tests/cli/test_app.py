@@ -28,6 +28,7 @@ VERBS = (
     "fit",
     "kernels",
     "device",
+    "snapshot",
     "demo",
     "explain",
     "schema",

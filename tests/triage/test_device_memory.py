@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from oortriage.api import Analyzer
 from oortriage.evidence.matcher import Matcher
-from oortriage.triage.device_cause import decide, figures_of
+from oortriage.triage.device_cause import decide
+from oortriage.triage.device_figures import figures_of
 from tests.triage import messages
 from tests.triage.messages import GIB, MIB, PLAIN, Figures, gib, traceback
 from tests.triage.reading import case_of, changes, documented_causes, utilizations
@@ -622,14 +623,14 @@ UNIFIED = messages.hip(gib(3.31, 119, 0.76, 57.7, idle=0.07))
 @pytest.mark.parametrize("gpu", ["NVIDIA GB10", "NVIDIA DGX Spark", "Jetson AGX Orin", "NVIDIA Thor", "Strix Halo"])
 def test_unexplained_memory_proves_nobody_where_memory_is_unified(gpu: str, matcher: Matcher) -> None:
     case = case_of(UNIFIED, matcher, gpu=gpu)
-    assert decide(case, figures_of(case))[0] == "capacity"
+    assert decide(case, figures_of(case)).cause == "capacity"
 
 
 @pytest.mark.parametrize("gpu", ["", "Tesla T4", "NVIDIA A100-SXM4-80GB", "NVIDIA GH200 480GB"])
 def test_unexplained_memory_proves_another_process_on_a_card_of_its_own(gpu: str, matcher: Matcher) -> None:
     """A GH200 is no unified device: what it reports is its own HBM, not the machine's RAM."""
     case = case_of(UNIFIED, matcher, gpu=gpu)
-    assert decide(case, figures_of(case))[0] == "other_process"
+    assert decide(case, figures_of(case)).cause == "other_process"
 
 
 def test_a_sentinel_is_never_a_size(matcher: Matcher) -> None:
@@ -742,6 +743,8 @@ def expected_cause(figures: Figures) -> str:
             return "sibling_ranks" if ranks else "other_process"
     elif reaches(f.capacity - f.free - f.reserved, max(0.25 * f.capacity, 2.5 * GIB)):
         return "other_process"
+    if f.pools and reaches(f.pools, 0.2 * f.reserved) and reaches(f.free + f.idle + f.pools, f.tried):
+        return "private_pool"  # beyond the file: the figure of private pools is what lies idle there
     return "capacity"
 
 

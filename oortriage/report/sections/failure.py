@@ -12,7 +12,16 @@ from oortriage.report.document import Block, Code, Figure, Items, Paragraph, Tab
 from oortriage.report.draw.limit_bar import Against, limit_bar_svg, limit_bar_text
 from oortriage.report.escape import shorten
 from oortriage.report.material import Material
-from oortriage.report.words import RESOURCE_WORDS, number_line, number_rows, other_line, proof, verdict, when_line
+from oortriage.report.words import (
+    RESOURCE_WORDS,
+    decision_lines,
+    number_line,
+    number_rows,
+    other_line,
+    proof,
+    verdict,
+    when_line,
+)
 from oortriage.triage.diagnosis import Diagnosis, Evidence
 
 #: Characters of an issue's title, of the line that proves it, and of any other line.
@@ -131,6 +140,8 @@ def evidence_blocks(material: Material) -> list[Block]:
     said += [f"masked by line {one.line}: {one.title} ({one.code})" for one in diagnosis.masked_by]
     said += [f"also in the log: {other_line(one)}" for one in diagnosis.others]
     said += [f"note: {one}" for one in diagnosis.notes]
+    if diagnosis.decision:
+        blocks.append(Items([f"decided by: {one}" for one in decision_lines(diagnosis.decision)], numbered=True))
     return [*blocks, *([Items(said)] if said else [])]
 
 
