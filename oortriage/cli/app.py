@@ -13,6 +13,7 @@ from oortriage.cli import (
     cases,
     demo,
     device,
+    doctor,
     experiment,
     explain,
     fit,
@@ -70,6 +71,7 @@ app.command("report")(report.report)
 app.command("fit")(fit.fit)
 app.command("kernels")(kernels.kernels)
 app.command("device")(device.device)
+app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 app.command("explain")(explain.explain)
 app.command("serve")(serve.serve)

@@ -19,6 +19,7 @@ class Kind(str, Enum):
     experiment = "experiment"
     fit = "fit"
     group = "group"
+    doctor = "doctor"
 
 
 def schema(
@@ -26,11 +27,14 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a verb's output: of one diagnosis when none is named."""
     from oortriage.report import json as diagnosis
+    from oortriage.report.doctor import doctor_schema
     from oortriage.report.groups import groups_schema
     from oortriage.report.replay import replay_schema
 
     if of is Kind.group:
         table = groups_schema()
+    elif of is Kind.doctor:
+        table = doctor_schema()
     else:
         table = diagnosis.schema() if of is Kind.analyze else replay_schema(of.value)
     say(json.dumps(table, indent=2))

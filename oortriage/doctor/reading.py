@@ -1,0 +1,248 @@
+"""What NVIDIA's management library says of every card, for the checks; read in a child, as a sick driver may hang.
+
+``oortriage.gpu.device`` gives devices, memory and processes; here come health, modes and the ways between cards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from oortriage.gpu import nvml_trouble as trouble
+from oortriage.gpu.device import Device, devices
+from oortriage.gpu.nvml_trouble import Place, Unavailable
+
+#: nvmlComputeMode_t.
+_COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
+#: nvmlGpuP2PStatus_t in the letters of ``nvidia-smi topo -p2p``; nvidia-smi has none for a registry key.
+_P2P = {0: "OK", 1: "CNS", 2: "GNS", 3: "TNS", 4: "DR", 5: "NS", 6: "U"}
+#: nvmlGpuFabricState_t.
+_FABRIC = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "completed"}
+#: nvmlMemory_v2_t: the version number that asks for it.
+_MEMORY_V2 = 0x02000028
+
+
+class Health(msgspec.Struct, frozen=True):
+    """Modes and error counters of one card; None is what the driver does not tell.
+
+    ``reserved_bytes`` is what the driver keeps for itself. ``volatile`` counts since the driver was loaded,
+    ``aggregate`` over the card's life. ``remapped`` are rows: correctable, uncorrectable; ``retired`` pages:
+    for single-bit and for double-bit errors.
+    """
+
+    index: int
+    bus: str = ""
+    reserved_bytes: int | None = None
+    persistence: bool | None = None
+    compute_mode: str = ""
+    mig_pending: bool | None = None
+    ecc: bool | None = None
+    ecc_pending: bool | None = None
+    corrected_volatile: int | None = None
+    uncorrected_volatile: int | None = None
+    corrected_aggregate: int | None = None
+    uncorrected_aggregate: int | None = None
+    remapped: tuple[int, int] | None = None
+    remap_pending: bool | None = None
+    remap_failed: bool | None = None
+    retired: tuple[int, int] | None = None
+    retire_pending: bool | None = None
+    fabric: str = ""
+    mps_processes: int | None = None
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """Whether one card may read and write another's memory, in the letters of ``nvidia-smi topo -p2p``."""
+
+    first: int
+    second: int
+    read: str
+    write: str
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """All that was read. ``unavailable`` says why there are no devices; ``ceiling`` is the highest CUDA, "12.8"."""
+
+    devices: tuple[Device, ...] = ()
+    unavailable: Unavailable | None = None
+    health: tuple[Health, ...] = ()
+    peers: tuple[Peer, ...] = ()
+
+    @property
+    def driver(self) -> str:
+        """The driver's release, "580.95.05"; empty when not known."""
+        return self.devices[0].driver if self.devices else ""
+
+    @property
+    def ceiling(self) -> str:
+        """The highest CUDA that the driver runs, "13.0": what nvidia-smi prints as its CUDA version."""
+        return self.devices[0].cuda if self.devices else ""
+
+    def of(self, index: int) -> Health:
+        """Return the health of a card; all unknown where it was not read."""
+        return next((one for one in self.health if one.index == index), Health(index))
+
+
+def read(nvml: Any = None, *, environment: Mapping[str, str] | None = None, place: Place | None = None) -> Reading:
+    """Read everything; what cannot be read is a value. The arguments are those of ``devices``."""
+    found = devices(nvml, environment=environment, place=place)
+    if isinstance(found, Unavailable):
+        return Reading(unavailable=found)
+    if nvml is None:
+        import pynvml as nvml  # type: ignore[import-untyped,unused-ignore,no-redef]
+    ask = _Asking(nvml)
+    if not ask.begin():
+        return Reading(tuple(found))
+    try:
+        handles = {one.index: ask.value("nvmlDeviceGetHandleByIndex", one.index) for one in found}
+        there = {index: handle for index, handle in handles.items() if handle is not None}
+        health = tuple(_health(ask, index, handle) for index, handle in there.items())
+        return Reading(tuple(found), None, health, _peers(ask, there))
+    finally:
+        ask.end()
+
+
+class _Asking:
+    """Asks one thing at a time; None is what is refused, not supported or not in this version of the module."""
+
+    def __init__(self, nvml: Any) -> None:
+        self._nvml = nvml
+
+    def begin(self) -> bool:
+        try:
+            self._nvml.nvmlInit()
+        except Exception:  # noqa: BLE001 (it answered a moment ago; without it there is no health)
+            return False
+        return True
+
+    def end(self) -> None:
+        with contextlib.suppress(Exception):
+            self._nvml.nvmlShutdown()
+
+    def value(self, name: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self._nvml, name)(*arguments)
+        except Exception:  # noqa: BLE001
+            return None
+
+    def number(self, name: str, *arguments: Any) -> int | None:
+        return _number(self.value(name, *arguments))
+
+    def flag(self, name: str, *arguments: Any) -> bool | None:
+        value = self.number(name, *arguments)
+        return None if value is None else bool(value)
+
+    def numbers(self, name: str, count: int, *arguments: Any) -> tuple[int, ...] | None:
+        value = self.value(name, *arguments)
+        if not isinstance(value, (list, tuple)) or len(value) != count:
+            return None
+        found = tuple(number for one in value if (number := _number(one)) is not None)
+        return found if len(found) == count else None
+
+    def count(self, name: str, *arguments: Any) -> int | None:
+        value = self.value(name, *arguments)
+        return len(value) if isinstance(value, (list, tuple)) else None
+
+    def fabric(self, handle: Any) -> str:
+        """Ask for the state of the fabric, which the library writes into a structure of its module."""
+        make = getattr(self._nvml, "c_nvmlGpuFabricInfo_t", None)
+        if not callable(make):
+            return ""
+        try:
+            told = make()
+            self._nvml.nvmlDeviceGetGpuFabricInfo(handle, told)
+            return _FABRIC.get(_or(_number(getattr(told, "state", None)), -1), "")
+        except Exception:  # noqa: BLE001
+            return ""
+
+
+def _health(ask: _Asking, index: int, handle: Any) -> Health:
+    ecc = ask.numbers("nvmlDeviceGetEccMode", 2, handle)
+    mig = ask.numbers("nvmlDeviceGetMigMode", 2, handle)
+    rows = ask.numbers("nvmlDeviceGetRemappedRows", 4, handle)
+    mode = ask.number("nvmlDeviceGetComputeMode", handle)
+    retired = [ask.count("nvmlDeviceGetRetiredPages", handle, cause) for cause in (0, 1)]
+    return Health(
+        index=index,
+        bus=_bus(ask.value("nvmlDeviceGetPciInfo", handle)),
+        reserved_bytes=_number(getattr(ask.value("nvmlDeviceGetMemoryInfo", handle, _MEMORY_V2), "reserved", None)),
+        persistence=ask.flag("nvmlDeviceGetPersistenceMode", handle),
+        compute_mode=_COMPUTE_MODES.get(_or(mode, -1), ""),
+        mig_pending=mig[0] != mig[1] if mig else None,
+        ecc=bool(ecc[0]) if ecc else None,
+        ecc_pending=bool(ecc[1]) if ecc else None,
+        corrected_volatile=ask.number("nvmlDeviceGetTotalEccErrors", handle, 0, 0),
+        uncorrected_volatile=ask.number("nvmlDeviceGetTotalEccErrors", handle, 1, 0),
+        corrected_aggregate=ask.number("nvmlDeviceGetTotalEccErrors", handle, 0, 1),
+        uncorrected_aggregate=ask.number("nvmlDeviceGetTotalEccErrors", handle, 1, 1),
+        remapped=(rows[0], rows[1]) if rows else None,
+        remap_pending=bool(rows[2]) if rows else None,
+        remap_failed=bool(rows[3]) if rows else None,
+        retired=(retired[0], retired[1]) if retired[0] is not None and retired[1] is not None else None,
+        retire_pending=ask.flag("nvmlDeviceGetRetiredPagesPendingStatus", handle),
+        fabric=ask.fabric(handle),
+        mps_processes=ask.count("nvmlDeviceGetMPSComputeRunningProcesses", handle),
+    )
+
+
+def _peers(ask: _Asking, handles: Mapping[int, Any]) -> tuple[Peer, ...]:
+    found = []
+    for first, one in handles.items():
+        for second, other in handles.items():
+            if first == second:
+                continue
+            read_, write = (ask.number("nvmlDeviceGetP2PStatus", one, other, index) for index in (0, 1))
+            if read_ is None and write is None:
+                continue
+            found.append(Peer(first, second, _P2P.get(_or(read_, 6), "U"), _P2P.get(_or(write, 6), "U")))
+    return tuple(found)
+
+
+def _bus(info: Any) -> str:
+    """Return ``0000:0b:00`` as kernel messages write it: domain of four digits, no function."""
+    text = getattr(info, "busId", "")
+    if isinstance(text, bytes):
+        text = text.decode("ascii", "replace")
+    return short_bus(text) if isinstance(text, str) else ""
+
+
+def short_bus(text: str) -> str:
+    """Write a PCI address as ``0000:0b:00``: in small letters, without function and without a longer domain."""
+    parts = text.strip().lower().split(".")[0].split(":")
+    if len(parts) == 2:
+        parts = ["0000", *parts]
+    return ":".join((parts[0][-4:], *parts[1:])) if len(parts) == 3 else ""
+
+
+def _number(value: Any) -> int | None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < (1 << 64) - 1:
+        return None
+    return value
+
+
+def _or(value: int | None, other: int) -> int:
+    return other if value is None else value
+
+
+def no_answer(seconds: float) -> Reading:
+    """Say that the library was asked and did not come back."""
+    return Reading(
+        unavailable=Unavailable(
+            f"NVIDIA's management library did not answer within {seconds:g} s",
+            "a card may hang: look for Xid lines in `dmesg`, end what uses the GPU, and restart the machine",
+            "other",
+        )
+    )
+
+
+def main() -> None:
+    """Read, in a child, and write it to standard output as JSON."""
+    sys.stdout.write(msgspec.json.encode(read()).decode())
+    sys.stdout.flush()
+
+
+__all__ = ["Health", "Peer", "Reading", "main", "no_answer", "read", "short_bus", "trouble"]
