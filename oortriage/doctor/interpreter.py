@@ -23,8 +23,9 @@ READ = (
 
 #: Runs in the other interpreter: standard library only, Python 3.8 and later, nothing imported from the packages.
 _PROGRAM = r"""
-import json, mmap, os, platform, re, sys
+import sys
 sys.path = [one for one in sys.path if one]
+import json, mmap, os, platform, re
 import importlib.metadata as metadata, importlib.util as util
 READ = set(json.loads(sys.argv[1]))
 def plain(name):

@@ -229,10 +229,11 @@ def _libraries(machine: Machine) -> tuple[str, tuple[list[str], list[str]]]:
     """Return the libcuda.so.1 that a program here would load (where links lead), and the stubs in the way."""
     named, plain = [], []
     first = ""
-    for folder in (machine.environment.get("LD_LIBRARY_PATH") or "").split(":"):
+    for one in (machine.environment.get("LD_LIBRARY_PATH") or "").split(":"):
+        folder = one.rstrip("/")
         if not folder:
             continue
-        stub = folder.rstrip("/").endswith("/stubs")
+        stub = folder.endswith("/stubs")
         entry = machine.entry(f"{folder}/libcuda.so.1")
         if not isinstance(entry, Unread):
             if stub or "/stubs/" in entry.target:
