@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,81 +22,8 @@ READ = (
     "bitsandbytes", "deepspeed",
 )  # fmt: skip
 
-#: Runs in the other interpreter: standard library only, Python 3.8 and later, nothing imported from the packages.
-_PROGRAM = r"""
-import sys
-sys.path = [one for one in sys.path if one]
-import json, mmap, os, platform, re
-import importlib.metadata as metadata, importlib.util as util
-READ = set(json.loads(sys.argv[1]))
-def plain(name):
-    return re.sub(r"[-_.]+", "-", name or "").lower()
-versions, requires, twice = {}, {}, []
-for one in metadata.distributions():
-    try:
-        name, version = plain(one.metadata["Name"]), one.version
-    except Exception:
-        continue
-    if not name or not version:
-        continue
-    if name in versions:
-        if versions[name] != version and name in READ:
-            twice.append([name, versions[name], version])
-        continue
-    versions[name] = version
-    if name in READ:
-        requires[name] = list(one.requires or [])
-def folder(name):
-    try:
-        found = util.find_spec(name)
-        return list(found.submodule_search_locations or [])[0] if found else ""
-    except Exception:
-        return ""
-def text(path):
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(4000000)
-    except OSError:
-        return ""
-def architectures(root):
-    path = os.path.join(root, "lib", "libtorch_python.so")
-    try:
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            # From the literal on: a scan of 30 MB takes 30 ms so, and seconds with an alternative in front.
-            for found in re.finditer(rb"sm_[0-9]+[af]?(?: (?:sm|compute)_[0-9]+[af]?)*\x00", data):
-                if found.start() and data[found.start() - 1] == 0:
-                    return found.group()[:-1].decode().split()
-            return []
-    except (OSError, ValueError):
-        return []
-torch = folder("torch")
-torch_says = text(os.path.join(torch, "version.py")) if torch else ""
-with_cuda = re.search(r"^cuda\b[^=\n]*= *['\"]", torch_says, re.MULTILINE)
-vllm = folder("vllm")
-print(json.dumps({
-    "python": platform.python_version(),
-    "implementation": platform.python_implementation(),
-    "machine": platform.machine(),
-    "platform": sys.platform,
-    "marker": {
-        "implementation_name": sys.implementation.name,
-        "implementation_version": platform.python_version(),
-        "os_name": os.name,
-        "platform_machine": platform.machine(),
-        "platform_release": platform.release(),
-        "platform_system": platform.system(),
-        "platform_version": platform.version(),
-        "python_full_version": platform.python_version(),
-        "platform_python_implementation": platform.python_implementation(),
-        "python_version": "%d.%d" % sys.version_info[:2],
-        "sys_platform": sys.platform,
-    },
-    "versions": versions, "requires": requires, "twice": twice,
-    "torch_version_py": torch_says,
-    "torch_architectures": architectures(torch) if with_cuda else [],
-    "vllm_envs_py": text(os.path.join(vllm, "envs.py")) if vllm else "",
-}))
-"""
+#: Runs in the other interpreter, as ``-c``: as a file it would find its neighbours before the standard library.
+_PROGRAM = Path(__file__).with_name("look_inside.py")
 
 
 class TorchBuild(msgspec.Struct, frozen=True):
@@ -112,8 +40,9 @@ class Installed(msgspec.Struct, frozen=True):
     """An environment.
 
     ``versions`` holds every package by its normalised name, ``requires`` the requirements of those that matter,
-    ``twice`` packages whose metadata is there in two versions. ``vllm_variables`` are the variables that the
-    installed vLLM reads; None where it cannot be told.
+    ``twice`` packages whose metadata is there in two versions. ``cudart`` is the major release of the CUDA runtime
+    that a package's kernels are linked to. ``vllm_variables`` are the variables that the installed vLLM reads; None
+    where it cannot be told.
     """
 
     python: str
@@ -122,6 +51,7 @@ class Installed(msgspec.Struct, frozen=True):
     requires: dict[str, tuple[str, ...]]
     twice: tuple[tuple[str, str, str], ...] = ()
     torch: TorchBuild | None = None
+    cudart: dict[str, str] = {}
     vllm_variables: frozenset[str] | None = None
 
     def version(self, name: str) -> str:
@@ -137,6 +67,7 @@ class _Told(msgspec.Struct):
     twice: list[tuple[str, str, str]]
     torch_version_py: str
     torch_architectures: list[str]
+    cudart: dict[str, str]
     vllm_envs_py: str
 
 
@@ -148,8 +79,11 @@ def look(python: str, environment: dict[str, str] | None = None) -> Installed | 
         environment: variables of the child; ours when left out.
     """
     names = msgspec.json.encode(READ).decode()
-    # -P would keep this folder's modules out, and is there from Python 3.11 only; the program does it itself.
-    done = run([python, "-c", _PROGRAM, names], SECONDS, environment)
+    try:
+        program = _PROGRAM.read_text(encoding="utf-8")
+    except OSError as problem:
+        return Unread(f"{_PROGRAM}: {problem.strerror or problem}; install oortriage unzipped")
+    done = run([python, "-c", program, names], SECONDS, environment)
     if isinstance(done, Unread):
         return done
     return told(done)
@@ -171,6 +105,7 @@ def told(done: Ran) -> Installed | Unread:
         torch=torch_build(answer.torch_version_py, tuple(answer.torch_architectures))
         if answer.torch_version_py
         else None,
+        cudart=answer.cudart,
         vllm_variables=variables_of(answer.vllm_envs_py),
     )
 

@@ -6,6 +6,7 @@ Nothing here raises: what cannot be read is an :class:`Unread` with a reason. Te
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import sys
@@ -30,6 +31,12 @@ _COMMAND_SECONDS = 10.0
 _READ_NVML = (
     "import sys; sys.path = [one for one in sys.path if one]; from oortriage.doctor.reading import main; main()"
 )
+#: Needs no GPU, as torch.cuda.get_arch_list() would.
+_ASK_TORCH = (
+    "import sys; sys.path = [one for one in sys.path if one]; import torch; "
+    "print('architectures:', torch._C._cuda_getArchFlags() or '')"
+)
+_TORCH_SECONDS = 60.0
 #: Kernel logs that distributions write, where neither dmesg nor the journal may be read.
 _KERNEL_LOGS = ("/var/log/kern.log", "/var/log/messages", "/var/log/syslog")
 
@@ -106,6 +113,17 @@ class Machine:
     def installed(self) -> Installed | Unread:
         """What is installed beside the interpreter."""
         return look(str(self.python or sys.executable), dict(self.environment))
+
+    @cached_property
+    def asked_architectures(self) -> tuple[str, ...] | Unread:
+        """Ask torch itself what it was compiled for, in a child: where its files do not say it."""
+        done = self.run([str(self.python or sys.executable), "-c", _ASK_TORCH], _TORCH_SECONDS)
+        if isinstance(done, Unread):
+            return done
+        found = re.search(r"^architectures: ([\w ]+)$", done.out, re.MULTILINE)
+        if not found:
+            return Unread(_why("torch", done))
+        return tuple(found.group(1).split())
 
     def text(self, path: str) -> str | Unread:
         """Read a file, its first mebibytes."""

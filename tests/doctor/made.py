@@ -53,12 +53,14 @@ class Made(Machine):
         log: str | None = "",
         system: str = "linux",
         topo: str | None = None,
+        asked: tuple[str, ...] | None = None,
     ) -> None:
         super().__init__(topo=Path("/topo.txt") if topo is not None else None)
         self.nvml = nvml or reading()
         self.environment = dict(environment or {})
         self.place = place
         self.system = system
+        self.asked_architectures = asked or Unread("torch: not asked")
         self.installed = installed if installed is not None else software()
         self.files = {**(files or {}), **({"/topo.txt": topo} if topo is not None else {})}
         self.entries = dict(NODES if entries is None else entries)

@@ -76,6 +76,7 @@ WRONG: dict[str, Callable[[], Made]] = {
     "DR204": lambda: Made(installed=software("2.11.0+rocm7", "", hip="7.0.51831")),
     "DR205": lambda: Made(installed=software(architectures=("sm_100", "compute_120"))),
     "DR206": lambda: Made(installed=software(architectures=("sm_80", "compute_80"))),
+    "DR207": lambda: Made(installed=software(cudart={"vllm": "12", "torchvision": "13"})),
     "DR301": lambda: Made(nvml=reading(h100(ComputeMode=2))),
     "DR302": lambda: Made(nvml=reading(h100(ComputeMode=3))),
     "DR303": lambda: Made(nvml=reading(h100(PersistenceMode=0))),
@@ -148,6 +149,9 @@ WRONG: dict[str, Callable[[], Made]] = {
     "DR702": lambda: Made(installed=software(requires={"torch": ("nvidia-cudnn-cu13==9.15.1.9",)})),
     "DR703": lambda: Made(installed=software(requires={**REQUIRES, "vllm": ("numpy<2",)})),
     "DR704": lambda: Made(installed=software(twice=(("torch", "2.11.0", "2.10.0"),))),
+    "DR706": lambda: Made(
+        installed=software(versions={"flashinfer-python": "0.6.4", "flashinfer-jit-cache": "0.6.3+cu130"})
+    ),
     "DR705": lambda: Made(installed=software(versions={"pynvml": "11.5.3"})),
 }
 

@@ -44,6 +44,10 @@ def environment(tmp_path: Path) -> Path:
     )
     (vllm / "__init__.py").write_text("import os; os._exit(9)")
     (vllm / "envs.py").write_text(ENVS)
+    (vllm / "_C.abi3.so").write_bytes(b"\x7fELF")
+    (vllm / "_C_stable_libtorch.abi3.so").write_bytes(
+        b"\x7fELF" + b"\0" * 5000 + b"libc.so.6\0libcudart.so.13\0" + b"\0" * 50
+    )
     package(tmp_path, "torch", "2.11.0", ("triton==3.6.0",))
     package(tmp_path, "vllm", "0.22.1", ("torch==2.11.0",))
     return tmp_path
@@ -60,6 +64,7 @@ def test_an_environment(environment: Path) -> None:
     assert found.torch is not None
     assert (found.torch.version, found.torch.cuda, found.torch.hip) == ("2.11.0+cu130", "13.0", "")
     assert found.torch.architectures == ("sm_75", "sm_90", "sm_90a", "compute_120")
+    assert found.cudart == {"vllm": "13"}
     assert found.version("vllm") == "0.22.1"
     assert found.requires["vllm"] == ("torch==2.11.0",)
     assert found.vllm_variables == {"VLLM_A", "VLLM_B"}

@@ -51,6 +51,16 @@ class TestT4:
         facts = whole(Made(nvml=reading(T4))).facts["cards"]["cards"][0]
         assert (facts["capability"], facts["shared_memory_per_block_bytes"]) == ("7.5", 65536)
 
+    def test_where_the_files_do_not_tell_torch_is_asked(self) -> None:
+        build = software(architectures=())
+        found = whole(Made(nvml=reading(T4), installed=build, asked=("sm_80",)))
+        assert found.findings[0].code == "DR205"
+        assert found.facts["runtime"]["architectures"] == ["sm_80"]
+
+    def test_torch_does_not_tell_either(self) -> None:
+        found = whole(Made(nvml=reading(T4), installed=software(architectures=())))
+        assert any("torch: not asked" in one.reason for one in found.not_checked)
+
     def test_a_build_that_left_its_generation_behind(self) -> None:
         build = software(architectures=("sm_80", "sm_86", "sm_90"))
         found = codes(Made(nvml=reading(T4), installed=build))

@@ -113,6 +113,28 @@ class TestTheLibrary:
         assert msgspec.json.decode(msgspec.json.encode(whole), type=Reading) == whole
 
 
+class TestTorchAsked:
+    """Where its files do not tell the architectures."""
+
+    def asked(self, tmp_path: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...] | Unread:
+        (tmp_path / "torch").mkdir()
+        (tmp_path / "torch" / "__init__.py").write_text(body)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        return Machine().asked_architectures
+
+    def test_it_tells(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        body = (
+            "class _C:\n    @staticmethod\n    def _cuda_getArchFlags():\n        return 'sm_75 sm_90a compute_120'\n"
+        )
+        assert self.asked(tmp_path, body, monkeypatch) == ("sm_75", "sm_90a", "compute_120")
+
+    @pytest.mark.parametrize(
+        "body", ["raise OSError('libcudart.so.13: cannot open')", "import os; os._exit(3)", "x = 1"]
+    )
+    def test_it_does_not(self, tmp_path: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert isinstance(self.asked(tmp_path, body, monkeypatch), Unread)
+
+
 class TestRealMachine:
     """The primitives, on whatever machine the tests run."""
 

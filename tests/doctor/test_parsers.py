@@ -243,6 +243,17 @@ class TestPackages:
         found = codes(Made(installed=software(requires={"torch": ("triton (==3.0.0)",)})))
         assert found == {"DR701": "torch 2.11.0 asks for triton==3.0.0; 3.6.0 is installed"}
 
+    @pytest.mark.parametrize("there", ["0.6.1", "0.6.1+cu130"])
+    def test_parts_of_one_release_fit(self, there: str) -> None:
+        versions = {"flashinfer-python": "0.6.1", "flashinfer-jit-cache": there, "flashinfer-cubin": there}
+        assert codes(Made(installed=software(versions=versions))) == {}
+
+    def test_a_beginning_is_not_the_same_release(self) -> None:
+        versions = {"flashinfer-python": "0.6.1", "flashinfer-cubin": "0.6.10"}
+        assert list(codes(Made(installed=software(versions=versions)))) == ["DR706"]
+        off = {"FLASHINFER_DISABLE_VERSION_CHECK": "1"}
+        assert codes(Made(installed=software(versions=versions), environment=off)) == {}
+
     def test_a_local_version_fits_its_pin(self) -> None:
         assert codes(Made(installed=software(versions={"torch": "2.11.0+cu130"}))) == {}
 

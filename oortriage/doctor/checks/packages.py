@@ -69,7 +69,16 @@ OLD_NVML = Code(
     "`pip uninstall pynvml`, then `pip install --force-reinstall nvidia-ml-py`",
     "https://pypi.org/project/pynvml/",
 )
-CODES = (BROKEN, ABSENT, OTHER, TWICE, OLD_NVML)
+FLASHINFER = Code(
+    "DR706",
+    "error",
+    "FlashInfer's parts are of two releases",
+    "flashinfer-cubin and flashinfer-jit-cache hold ready kernels of one release of flashinfer-python, which ends with "
+    "`flashinfer-cubin version (...) does not match flashinfer version (...)` when it finds others.",
+    "install all three in one release, or uninstall the two with the kernels",
+    "flashinfer/jit/env.py (the check, and FLASHINFER_DISABLE_VERSION_CHECK)",
+)
+CODES = (BROKEN, ABSENT, OTHER, TWICE, OLD_NVML, FLASHINFER)
 
 
 def check(machine: Machine) -> Checked:
@@ -91,11 +100,23 @@ def check(machine: Machine) -> Checked:
     findings += [
         TWICE.found(name, f"{name} {first} and {second} are both there") for name, first, second in installed.twice
     ]
+    if not machine.environment.get("FLASHINFER_DISABLE_VERSION_CHECK"):
+        findings += _flashinfer(installed)
     if installed.version("pynvml") and installed.version("nvidia-ml-py"):
         findings.append(OLD_NVML.found("pynvml", f"pynvml {installed.version('pynvml')} is installed"))
     if not any(name in listed for name in ("torch", "vllm", "triton", "sglang")):
         missed.append((TITLE, "this environment has no torch, triton, vllm or sglang; `--python PATH` names another"))
     return Checked(facts, tuple(findings), tuple(missed))
+
+
+def _flashinfer(installed: Installed) -> list[Finding]:
+    own = installed.version("flashinfer-python")
+    findings = []
+    for name in ("flashinfer-cubin", "flashinfer-jit-cache"):
+        there = installed.version(name)
+        if own and there and there.partition("+")[0] != own.partition("+")[0]:
+            findings.append(FLASHINFER.found(name, f"{name} is {there}, flashinfer-python is {own}"))
+    return findings
 
 
 def _judged(name: str, text: str, installed: Installed, missed: list[tuple[str, str]]) -> list[Finding]:

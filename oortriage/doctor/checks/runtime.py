@@ -70,7 +70,17 @@ BY_JIT = Code(
     "nothing to do; keep ~/.nv/ComputeCache between starts",
     _BINARY,
 )
-CODES = (TOO_NEW, MINOR, NO_CUDA, OTHER_VENDOR, NO_CODE, BY_JIT)
+OTHER_RUNTIME = Code(
+    "DR207",
+    "error",
+    "a package's kernels are linked to another CUDA than torch's",
+    "The kernels in a package's own library need one major release of the CUDA runtime, and the torch beside them "
+    "brings another: `ImportError: libcudart.so.13: cannot open shared object file`, or two runtimes in one process.",
+    "install the build of that package which fits torch (vLLM names it vllm==VERSION+cu129 and the like), or torch for "
+    "the package's CUDA",
+    "libcudart.so.N, as named in the package's library files",
+)
+CODES = (TOO_NEW, MINOR, NO_CUDA, OTHER_VENDOR, NO_CODE, BY_JIT, OTHER_RUNTIME)
 
 
 def check(machine: Machine) -> Checked:
@@ -87,6 +97,7 @@ def check(machine: Machine) -> Checked:
         "built_for_hip": build.hip,
         "architectures": list(build.architectures),
         "runtime_package": _runtime_package(installed),
+        "linked_to_cudart": installed.cudart,
         "driver_ceiling": machine.nvml.ceiling,
         "lowest_driver": lowest_driver(build.cuda),
     }
@@ -99,18 +110,28 @@ def check(machine: Machine) -> Checked:
         elif gpu:
             findings.append(NO_CUDA.found("torch", f"torch {build.version} was built without CUDA"))
         return Checked(facts, tuple(findings))
+    major = build.cuda.partition(".")[0]
+    findings += [
+        OTHER_RUNTIME.found(
+            name, f"{name} is linked to libcudart.so.{number}, torch {build.version} brings CUDA {build.cuda}"
+        )
+        for name, number in sorted(installed.cudart.items())
+        if number != major
+    ]
     if machine.nvml.ceiling:
         findings += _against_driver(build, machine.nvml.driver, machine.nvml.ceiling)
     else:
         missed.append(("torch's CUDA against the driver", _why_no_driver(machine)))
-    if build.architectures and machine.nvml.devices:
-        findings += _against_cards(build, machine)
-    elif not machine.nvml.devices:
+    if not machine.nvml.devices:
         missed.append(("torch's architectures against the cards", _why_no_driver(machine)))
+        return Checked(facts, tuple(findings), tuple(missed))
+    held = build.architectures or machine.asked_architectures
+    if isinstance(held, Unread):
+        said = f"the list is not in lib/libtorch_python.so, and torch does not tell it: {held.reason}"
+        missed.append(("torch's architectures against the cards", said))
     else:
-        missed.append(
-            ("torch's architectures", "the list was not found in lib/libtorch_python.so of the installed torch")
-        )
+        facts["architectures"] = list(held)
+        findings += _against_cards(build.version, held, machine)
     return Checked(facts, tuple(findings), tuple(missed))
 
 
@@ -155,15 +176,15 @@ def _against_driver(build: TorchBuild, driver: str, ceiling: str) -> list[Findin
     ]
 
 
-def _against_cards(build: TorchBuild, machine: Machine) -> list[Finding]:
+def _against_cards(version: str, architectures: tuple[str, ...], machine: Machine) -> list[Finding]:
     findings = []
-    listed = " ".join(build.architectures)
+    listed = " ".join(architectures)
     for one in machine.nvml.devices:
         if one.capability is None:
             continue
-        reach = covers(build.architectures, one.capability)
+        reach = covers(architectures, one.capability)
         capability = f"{one.capability[0]}.{one.capability[1]}"
-        said = f"{one.name} has capability {capability}; torch {build.version} holds {listed}"
+        said = f"{one.name} has capability {capability}; torch {version} holds {listed}"
         if reach == "no":
             findings.append(NO_CODE.found(f"GPU {one.index}", said))
         elif reach == "jit":

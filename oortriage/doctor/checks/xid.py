@@ -66,6 +66,7 @@ _SXID = re.compile(r"SXid \((?:PCI:)?(?P<bus>[0-9A-Fa-f:.]{5,20})\): (?P<number>
 _ACTION_TOLD = re.compile(r"to 0x[0-9a-fA-F]+ \(([A-Za-z ]{3,40})\)")
 #: The driver's names of programs and process numbers say who was hit, and leave with no issue report.
 _MOST_KINDS = 200
+_ORIGINS = {"application": "program", "driver": "driver", "hardware": "hardware", "link": "link between cards"}
 
 
 class Trace(msgspec.Struct, frozen=True):
@@ -116,6 +117,8 @@ def _judged(one: Trace, buses: dict[str, int]) -> Finding:
     if known is None:
         return UNKNOWN.found(whose, f"{said}: {one.words}")
     said += f": {known.meaning}"
+    if known.origin != "information":
+        said += f" (most often a matter of the {_ORIGINS[known.origin]})"
     told = _ACTION_TOLD.search(one.words)
     if one.number == 154 and told:
         wanted = told.group(1)
