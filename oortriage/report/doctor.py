@@ -14,7 +14,8 @@ from oortriage.report.escape import shorten, visible
 from oortriage.report.redaction.families import assignments, private_keys, tokens, web
 from oortriage.report.redaction.redactor import Redactor
 
-_WIDEST_VALUE = 160
+_WIDEST_VALUE = 400
+_UNTOLD: tuple[Any, ...] = (None, "", [], {})
 
 
 def doctor_report(examination: Examination, name: str, width: int = 80) -> str:
@@ -27,7 +28,7 @@ def doctor_report(examination: Examination, name: str, width: int = 80) -> str:
         lines += _finding(one, width)
     lines += ["Facts"]
     for check, facts in shown.facts.items():
-        lines += _facts(check, facts)
+        lines += _facts(check, facts, width)
     if shown.not_checked:
         lines += ["", "What could not be looked at"]
         lines += _not_checked(shown.not_checked, width)
@@ -98,24 +99,59 @@ def _indented(text: str, width: int) -> list[str]:
     )
 
 
-def _facts(check: str, facts: dict[str, Any]) -> list[str]:
-    """Write facts one a line; what was not told is left out, as the JSON has it."""
-    lines = [f"  {check}"]
+def _facts(check: str, facts: dict[str, Any], width: int) -> list[str]:
+    """Write facts, one a line; what was not told is left out, as are UUIDs and sources, which the JSON has."""
+    lines = []
     for name, value in facts.items():
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            lines.append(f"    {_label(name)}:")
-            lines += [f"      {_row(one)}" for one in value]
+        if name == "cells":
+            lines += [f"    {line}" for line in _matrix(value)]
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for one in value:
+                lines += _wrapped(f"{_singular(name)} {_row(one)}", width)
+                for inner, parts in one.items():
+                    if isinstance(parts, list) and parts and isinstance(parts[0], dict):
+                        lines += [
+                            part for kept in parts for part in _wrapped(f"  {_singular(inner)} {_row(kept)}", width)
+                        ]
         elif isinstance(value, dict):
-            lines += [f"    {_label(name)}: {_label(inner)} {_value(inner, kept)}" for inner, kept in value.items()]
-        elif value not in (None, "", [], ()):
-            lines.append(f"    {_label(name)}: {_value(name, value)}")
-    return lines if len(lines) > 1 else []
+            own = "" if name in ("set", "versions") else f"{_label(name)} "
+            for inner, kept in value.items():
+                lines += _wrapped(f"{own}{_label(inner)}: {_value(inner, kept)}", width)
+        elif value not in _UNTOLD:
+            lines += _wrapped(f"{_label(name)}: {_value(name, value)}", width)
+    return [f"  {check}", *lines] if lines else []
+
+
+def _matrix(cells: list[dict[str, Any]]) -> list[str]:
+    """Draw the cells as nvidia-smi does: from the row's card to the column's."""
+    cards = sorted({one["from"] for one in cells} | {one["to"] for one in cells})
+    known = {(one["from"], one["to"]): str(one["cell"]) for one in cells}
+    lines = ["".join(f"{text:<9}" for text in ("", *(f"GPU{card}" for card in cards)))]
+    for row in cards:
+        words = ("X" if row == column else known.get((row, column), "?") for column in cards)
+        lines.append("".join(f"{text:<9}" for text in (f"GPU{row}", *words)))
+    return [line.rstrip() for line in lines]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        visible(text), width, initial_indent="    ", subsequent_indent="        ", break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def _row(one: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{_label(name)} {_value(name, value)}" for name, value in one.items() if value not in (None, "", [], ())
-    )
+    """Write what one thing is in one line, without its parts; the number of a card stands first and alone."""
+    parts = []
+    for name, value in one.items():
+        if value in _UNTOLD or name.endswith(("uuid", "source")) or (isinstance(value, list) and value):
+            continue
+        parts.append(f"{value}:" if name == "index" else f"{_label(name)} {_value(name, value)}")
+    return ", ".join(parts).replace(":, ", ": ", 1)
+
+
+def _singular(name: str) -> str:
+    return {"cards": "GPU", "processes": "process", "instances": "instance"}.get(name, name.removesuffix("s"))
 
 
 def _label(name: str) -> str:
@@ -128,7 +164,7 @@ def _value(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return shorten(", ".join(_row(one) if isinstance(one, dict) else str(one) for one in value), _WIDEST_VALUE)
+        return shorten(", ".join(str(one) for one in value), _WIDEST_VALUE)
     if isinstance(value, dict):
-        return shorten(_row(value), _WIDEST_VALUE)
+        return ", ".join(f"{_label(inner)} {_value(inner, kept)}" for inner, kept in value.items())
     return shorten(str(value), _WIDEST_VALUE)

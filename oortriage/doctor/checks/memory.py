@@ -110,6 +110,14 @@ def _unnamed(one: Device, reserved: int | None, machine: Machine, missed: list[t
     return [UNNAMED.found(subject, said)]
 
 
+def _holders(one: Device) -> str:
+    """Name who holds most."""
+    told = [
+        f"process {each.pid} ({each.name or 'name not readable'}) {size(each.used_bytes)}" for each in one.processes
+    ]
+    return f"; held by {', '.join(told[:3])}" if told else ""
+
+
 def _gate(subject: str, one: Device, share: float) -> list[Finding]:
     total, free = one.total_bytes or 0, one.free_bytes
     if free is None or not total or free >= share * total:
@@ -117,7 +125,7 @@ def _gate(subject: str, one: Device, share: float) -> list[Finding]:
     most = math.floor(free / total * 100) / 100
     said = (
         f"{size(free)} of {size(total)} are free ({free / total:.2f}); vLLM's default wants {share:.2f}, "
-        f"{size(int(share * total))}"
+        f"{size(int(share * total))}{_holders(one)}"
     )
     remedy = f"end what holds the memory, or start with --gpu-memory-utilization {most:.2f} or a little less"
     return [START_GATE.found(subject, said, remedy if most > 0 else "")]
