@@ -15,7 +15,9 @@ from oortriage.doctor.sizes import size
 from oortriage.report.escape import code_block
 from oortriage.report.redaction.redactor import Redactor
 
-_VERSION = re.compile(r"\d[0-9A-Za-z.+!-]{0,40}")
+_PUBLIC = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,5}(?:\.?(?:a|b|rc|post|dev)\d{0,9}){0,3}")
+#: Local parts of versions that makers give; one's own may name a company.
+_LOCAL = re.compile(r"\+(?:cu\d{2,4}|cpu|xpu|rocm\d[\d.]{0,11}|g[0-9a-f]{6,12}|(?:[0-9a-f]{6,12}\.)?nv\d{2}\.\d{1,2})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./()+-]{0,60}")
 _PLAIN = re.compile(r"[A-Za-z0-9_.:,+-]{1,60}")
 _ARCHITECTURE = re.compile(r"(?:sm|compute)_\d{2,4}[af]?")
@@ -40,7 +42,7 @@ def issue_block(examination: Examination) -> str:
     """Write the block as Markdown: a fence that may be pasted into an issue."""
     facts = examination.facts
     lines = [
-        f"oortriage doctor {_shaped(_VERSION, examination.oortriage)}",
+        f"oortriage doctor {_version(examination.oortriage)}",
         *_machine(facts),
         *_software(facts),
         *_host(facts),
@@ -68,19 +70,19 @@ def _machine(facts: dict[str, dict[str, Any]]) -> list[str]:
             f"{_size(one.get('total_bytes'))}, {_size(one.get('free_bytes'))} free, "
             f"shared memory of a block {_bytes(one.get('shared_memory_per_block_bytes'))}, MIG {_on(one.get('mig'))}"
         )
-    ceiling = _shaped(_VERSION, driver.get("cuda_ceiling"))
-    lines.append(f"driver: {_shaped(_VERSION, driver.get('driver'))}, runs CUDA up to {ceiling}")
+    ceiling = _version(driver.get("cuda_ceiling"))
+    lines.append(f"driver: {_version(driver.get('driver'))}, runs CUDA up to {ceiling}")
     return lines
 
 
 def _software(facts: dict[str, dict[str, Any]]) -> list[str]:
     runtime, packages = facts.get("runtime", {}), facts.get("packages", {})
     architectures = [one for one in runtime.get("architectures", []) if _ARCHITECTURE.fullmatch(str(one))]
-    built = _shaped(_VERSION, runtime.get("built_for_cuda"))
+    built = _version(runtime.get("built_for_cuda"))
     versions = packages.get("versions", {})
-    listed = [f"{name} {_shaped(_VERSION, versions[name])}" for name in _PACKAGES if name in versions]
+    listed = [f"{name} {_version(versions[name])}" for name in _PACKAGES if name in versions]
     return [
-        f"Python: {_shaped(_VERSION, packages.get('python'))}",
+        f"Python: {_version(packages.get('python'))}",
         f"packages: {', '.join(listed) or 'none of those that matter'}",
         f"torch was built with CUDA {built} for {' '.join(architectures) or 'unknown'}"
         if runtime.get("torch")
@@ -107,8 +109,19 @@ def _host(facts: dict[str, dict[str, Any]]) -> list[str]:
 
 def _finding(code: str, severity: str, title: str, subject: str) -> str:
     """Name a finding by what is fixed in the program; its message may hold what is not for others."""
-    about = f" ({subject})" if _SUBJECT.fullmatch(subject) else ""
+    about = f" ({subject})" if _SUBJECT.fullmatch(subject) or subject in (*_PACKAGES, *_VARIABLES) else ""
     return f"  {code} {severity}: {title}{about}"
+
+
+def _version(value: object) -> str:
+    """Return a version; a local part that is no maker's is only said to be there."""
+    if not isinstance(value, str):
+        return "unknown"
+    public, plus, _ = value.partition("+")
+    if not _PUBLIC.fullmatch(public):
+        return "unknown"
+    local = value[len(public) :]
+    return value if not plus or _LOCAL.fullmatch(local) else f"{public} (local build)"
 
 
 def _shaped(shape: re.Pattern[str], value: object) -> str:

@@ -27,6 +27,7 @@ VERBS = (
     "fit",
     "kernels",
     "device",
+    "doctor",
     "demo",
     "explain",
     "schema",

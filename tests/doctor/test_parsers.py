@@ -69,6 +69,11 @@ class TestMatrix:
         found = read_matrix("\t" + "\t".join(names) + "\n GPU0\t" + row + "\n")
         assert set(found.values()) == set(CELLS) - {"OK"}  # the first stands on the diagonal
 
+    def test_a_table_of_no_machine_is_bounded(self) -> None:
+        names = [f"GPU{number}" for number in range(600)]
+        text = "\t".join(names) + "\n" + "".join(f"{name}\t" + "\t".join(["NS"] * 600) + "\n" for name in names)
+        assert len(read_matrix(text)) == 128 * 127
+
     def test_colours_of_a_terminal(self) -> None:
         assert read_matrix("\t\x1b[4mGPU0\tGPU1\x1b[0m\n GPU0\tX\tNS\n GPU1\tNS\tX\n") == {(0, 1): "NS", (1, 0): "NS"}
 

@@ -75,6 +75,21 @@ class TestIssue:
         found = msgspec.structs.replace(rich(), facts=_replaced(rich().facts, odd), oortriage=odd)
         assert MARK not in issue_block(found)
 
+    @pytest.mark.parametrize(
+        ("version", "shown"),
+        [
+            ("2.11.0+cu130", "2.11.0+cu130"),
+            ("2.9.0a0+50eac811a6.nv25.09", "2.9.0a0+50eac811a6.nv25.09"),
+            ("0.22.1.dev3+g1a2b3c4d5", "0.22.1.dev3+g1a2b3c4d5"),
+            ("2.11.0+acme.internal", "2.11.0 (local build)"),
+            ("0.22.1", "0.22.1"),
+            ("jane's build", "unknown"),
+        ],
+    )
+    def test_versions_keep_what_makers_put_there(self, version: str, shown: str) -> None:
+        facts = {"packages": {"python": "3.12.3", "versions": {"torch": version}}}
+        assert f"packages: torch {shown}\n" in issue_block(msgspec.structs.replace(rich(), facts=facts))
+
     def test_facts_that_are_missing(self) -> None:
         found = msgspec.structs.replace(rich(), facts={}, findings=(), not_checked=())
         assert "GPU: none, or its driver does not answer" in issue_block(found)

@@ -31,7 +31,7 @@ FEW = Code(
     "few files may be open",
     "A server opens a file for every connection, and workers for every shard and socket.",
     "`ulimit -n 65536`, `docker run --ulimit nofile=65536`",
-    "vLLM 0.9.2 to 0.33.0 raises the soft limit to 65535 itself, as far as the hard limit lets it",
+    "vLLM 0.9.2 to 0.33.0 raises the soft limit to 65535 itself (set_ulimit), as far as the hard limit lets it",
 )
 CODES = (LOCKED, FEW)
 

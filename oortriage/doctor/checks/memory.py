@@ -27,7 +27,7 @@ START_GATE = Code(
     "there is less: `Free memory on device ... is less than desired GPU memory utilization`. The default is 0.90, and "
     "0.92 from 0.20.0.",
     "end what holds the memory, or lower --gpu-memory-utilization to what is free",
-    "vLLM 0.9.2 to 0.33.0, v1/worker (request_memory); the default in config/cache.py",
+    "vLLM 0.9.2, v1/worker/gpu_worker.py, and 0.22.1 to 0.33.0, v1/worker/utils.py (request_memory); config/cache.py",
 )
 UNNAMED = Code(
     "DR322",

@@ -26,13 +26,16 @@ CELLS = {
     "X": "the card itself",
 }
 
+#: More than any machine has; a longer table is no output of nvidia-smi.
+_MOST_CARDS = 128
+
 NO_PEER = Code(
     "DR381",
     "warning",
     "cards cannot reach each other's memory",
     "Without peer access data between the cards go through the host's memory: cudaMemcpyPeer still works, slower, and "
     "NCCL uses its shared-memory transport, which needs room in /dev/shm. vLLM switches its custom all-reduce off by "
-    "itself. GeForce cards from the 40 series on never have it; unified memory is no condition for it.",
+    "itself. The driver offers it on few GeForce cards; unified memory is no condition for it.",
     "nothing helps where the hardware lacks it: give /dev/shm room, prefer pipeline over tensor parallelism; on "
     "servers check IOMMU and ACS settings of the BIOS",
     _SMI,
@@ -83,7 +86,7 @@ def read_matrix(text: str) -> dict[tuple[int, int], str]:
         elif columns and re.fullmatch(r"GPU\d{1,4}", words[0]) and len(words) > 1:
             row = int(words[0][3:])
             for column, word in zip(columns, words[1:], strict=False):
-                if word in CELLS and row != column:
+                if word in CELLS and row != column and max(row, column) < _MOST_CARDS:
                     cells[row, column] = word
     return cells
 
