@@ -9,6 +9,7 @@ import pytest
 
 from oortriage.doctor.machine import Entry
 from oortriage.doctor.outside import Ran, Unread
+from oortriage.gpu.nvml_trouble import Place
 from oortriage.report.doctor import doctor_report, summary
 from tests.doctor.made import (
     ARCHITECTURES,
@@ -305,6 +306,13 @@ class TestMemory:
         nvml = reading(h100(MemoryInfo=memory(80 * GIB, 3 * GIB, 77 * GIB)))
         told = msgspec.structs.replace(nvml.health[0], reserved_bytes=3 * GIB)
         assert codes(Made(nvml=msgspec.structs.replace(nvml, health=(told,)))) == {}
+
+    @pytest.mark.parametrize(
+        ("place", "said"), [("container", "outside of it"), ("wsl2", "Windows"), ("machine", "no owner")]
+    )
+    def test_it_is_said_whose_processes_are_not_listed(self, place: Place, said: str) -> None:
+        machine = Made(nvml=reading(h100(MemoryInfo=memory(80 * GIB, 5 * GIB, 75 * GIB))), place=place)
+        assert said in codes(machine)["DR322"]
 
     def test_untold_use_is_not_guessed(self) -> None:
         busy = h100(MemoryInfo=memory(80 * GIB, 5 * GIB, 75 * GIB), ComputeRunningProcesses=[process(4242, None)])

@@ -18,6 +18,11 @@ TITLE = "device memory by process"
 
 #: Below this much memory without a named owner nothing is said, bytes: the driver's own part is not always told.
 _UNNAMED_BYTES = 1 << 30
+#: Whose processes the driver does not list here.
+_NOT_LISTED = {
+    "container": ": this is a container, and processes outside of it are not listed",
+    "wsl2": ": this is WSL2, and programs of Windows are not listed",
+}
 
 START_GATE = Code(
     "DR321",
@@ -101,9 +106,7 @@ def _unnamed(one: Device, reserved: int | None, machine: Machine, missed: list[t
     held = (one.used_bytes or 0) - (reserved or 0)
     if held - named < max(_UNNAMED_BYTES, (one.total_bytes or 0) // 50):
         return []
-    where = (
-        ": this is a container, and the host's other processes are not listed" if machine.place == "container" else ""
-    )
+    where = _NOT_LISTED.get(machine.place, "")
     said = (
         f"{size(held)} are in use, processes listed here hold {size(named)}, {size(held - named)} have no owner{where}"
     )
