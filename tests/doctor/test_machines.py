@@ -39,6 +39,20 @@ class TestT4:
             "built with CUDA 13.0; driver 535.183.01 runs CUDA up to 12.2; CUDA 13.x needs driver 580" in found["DR201"]
         )
 
+    def test_a_compat_package_helps_where_the_card_may_have_it(self) -> None:
+        library = {
+            **NODES,
+            "/usr/local/cuda-13.0/compat/libcuda.so.1": Entry("file", mine=True, target="/x/libcuda.so.580.82"),
+        }
+        old = {"driver": "535.183.01", "cuda": 12020}
+        (one,) = (one for one in whole(Made(nvml=reading(T4, **old), entries=library)).findings if one.code == "DR201")
+        assert "LD_LIBRARY_PATH=/usr/local/cuda-13.0/compat" in one.remedy
+        (one,) = (one for one in whole(Made(nvml=reading(T4, **old))).findings if one.code == "DR201")
+        assert "the package cuda-compat-13-0" in one.remedy
+        home = {**T4, "Name": "NVIDIA GeForce RTX 2080"}
+        (one,) = (one for one in whole(Made(nvml=reading(home, **old))).findings if one.code == "DR201")
+        assert "compat" not in one.remedy
+
     def test_a_newer_minor_release_runs(self) -> None:
         build = software("2.8.0+cu128", "12.8", versions={"triton": "3.4.0"}, requires={})
         found = codes(Made(nvml=reading(T4, driver="535.183.01", cuda=12020), installed=build))

@@ -145,6 +145,7 @@ def check(machine: Machine) -> Checked:
         "place": machine.place,
         "libcuda": libcuda,
         "signs": signs,
+        "compat_packages": compat_packages(machine),
     }
     findings: list[Finding] = []
     if reading.unavailable is not None:
@@ -186,6 +187,19 @@ def signs_of_a_gpu(machine: Machine) -> list[str]:
     if not isinstance(machine.entry("/dev/dxg"), Unread):
         signs.append("/dev/dxg (the GPU of Windows, in WSL2)")
     return signs
+
+
+def compat_packages(machine: Machine) -> dict[str, str]:
+    """Find installed cuda-compat packages: their folders, and the release of their libcuda."""
+    found = {}
+    names = machine.names("/usr/local")
+    for name in names if isinstance(names, list) else []:
+        folder = f"/usr/local/{name}/compat"
+        entry = machine.entry(f"{folder}/libcuda.so.1") if name.startswith("cuda") else Unread("")
+        if not isinstance(entry, Unread):
+            match = _LIBCUDA.search(entry.target)
+            found[folder] = match.group(1) if match else "unknown"
+    return found
 
 
 def _nvidia_nodes(machine: Machine) -> list[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from oortriage.doctor.checks.driver import signs_of_a_gpu
+from oortriage.doctor.checks.driver import compat_packages, signs_of_a_gpu
 from oortriage.doctor.finding import Checked, Code, Finding
 from oortriage.doctor.interpreter import Installed, TorchBuild
 from oortriage.doctor.machine import Machine
 from oortriage.doctor.outside import Unread
-from oortriage.doctor.versions import COMPATIBILITY, covers, lowest_driver, release
+from oortriage.doctor.versions import COMPATIBILITY, covers, is_data_center, lowest_driver, release
 
 NAME = "runtime"
 TITLE = "torch's CUDA against the driver and the card"
@@ -119,7 +119,7 @@ def check(machine: Machine) -> Checked:
         if number != major
     ]
     if machine.nvml.ceiling:
-        findings += _against_driver(build, machine.nvml.driver, machine.nvml.ceiling)
+        findings += _against_driver(build, machine)
     else:
         missed.append(("torch's CUDA against the driver", _why_no_driver(machine)))
     if not machine.nvml.devices:
@@ -157,7 +157,8 @@ def _runtime_package(installed: Installed) -> str:
     return ""
 
 
-def _against_driver(build: TorchBuild, driver: str, ceiling: str) -> list[Finding]:
+def _against_driver(build: TorchBuild, machine: Machine) -> list[Finding]:
+    driver, ceiling = machine.nvml.driver, machine.nvml.ceiling
     wanted, highest = release(build.cuda), release(ceiling)
     if not wanted or not highest or wanted <= highest:
         return []
@@ -166,12 +167,17 @@ def _against_driver(build: TorchBuild, driver: str, ceiling: str) -> list[Findin
         return [MINOR.found("torch", said)]
     lowest = lowest_driver(build.cuda)
     need = f"update the driver to {lowest} or later" if lowest else "update the driver"
+    compat = f"cuda-compat-{build.cuda.replace('.', '-')}"
+    there = [folder for folder, found in compat_packages(machine).items() if release(found) > release(driver)]
+    way = f"LD_LIBRARY_PATH={there[0]} (a {compat} that is installed)" if there else f"the package {compat}"
+    if not all(is_data_center(one.name) for one in machine.nvml.devices):
+        way = ""
     return [
         TOO_NEW.found(
             "torch",
             f"{said}; CUDA {wanted[0]}.x needs driver {lowest} or later" if lowest else said,
-            f"{need}, or install a torch built for CUDA {highest[0]}.x; on data-center cards "
-            f"cuda-compat-{build.cuda.replace('.', '-')} helps too",
+            f"{need}, or install a torch built for CUDA {highest[0]}.x"
+            + (f"; on these cards also {way}" if way else ""),
         )
     ]
 
