@@ -37,6 +37,8 @@ def library(path: str, name: str = "libcuda.so.1") -> dict[str, Entry]:
 
 FIRST = {"LD_LIBRARY_PATH": "/first"}
 DAEMON = {"/tmp/nvidia-mps/control": "x", "/proc/77/comm": "nvidia-cuda-mps-control\n"}
+TURING = h100(Name="Tesla T4", CudaComputeCapability=(7, 5))
+VOLTA = software(architectures=("sm_70",))
 XID = "[ 12.3] NVRM: Xid (PCI:0000:0b:00): {}, pid=77, name=python, {}\n"
 
 WRONG: dict[str, Callable[[], Made]] = {
@@ -77,6 +79,11 @@ WRONG: dict[str, Callable[[], Made]] = {
     "DR205": lambda: Made(installed=software(architectures=("sm_100", "compute_120"))),
     "DR206": lambda: Made(installed=software(architectures=("sm_80", "compute_80"))),
     "DR207": lambda: Made(installed=software(cudart={"vllm": "12", "torchvision": "13"})),
+    "DR221": lambda: Made(
+        nvml=reading(h100(Name="Tesla V100-SXM2-32GB", CudaComputeCapability=(7, 0))), installed=VOLTA
+    ),
+    "DR222": lambda: Made(nvml=reading(TURING), installed=software(versions={"vllm": "0.10.2"}, requires={})),
+    "DR223": lambda: Made(nvml=reading(TURING)),
     "DR301": lambda: Made(nvml=reading(h100(ComputeMode=2))),
     "DR302": lambda: Made(nvml=reading(h100(ComputeMode=3))),
     "DR303": lambda: Made(nvml=reading(h100(PersistenceMode=0))),
@@ -156,7 +163,7 @@ WRONG: dict[str, Callable[[], Made]] = {
 }
 
 #: Where one thing wrong cannot be without another: the form of a list is judged only where there is no driver.
-ALSO = {"DR506": {"DR100"}}
+ALSO = {"DR506": {"DR100"}, "DR222": {"DR221"}, "DR223": {"DR221", "DR222"}}
 
 
 def _with_health(**other: object):

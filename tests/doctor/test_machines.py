@@ -29,12 +29,34 @@ from tests.gpu.fake_nvml import GIB, NVMLError, card, cut, memory, part, process
 
 T4 = card(MemoryInfo=memory(15 * GIB, 0, 15 * GIB), PersistenceMode=0, EccMode=[1, 1], TotalEccErrors=0, ComputeMode=0)
 
+#: vLLM 0.22.1 on any Turing card.
+TURING_NOTES = ("DR221", "DR222", "DR223")
+
 
 class TestT4:
+    @pytest.mark.parametrize(
+        ("version", "backend"),
+        [
+            ("0.6.3.post1", "XFORMERS (engine V0)"),
+            ("0.9.2", "V0 takes over"),
+            ("0.11.0", "FLEX_ATTENTION"),
+            ("0.17.1", "FLASHINFER"),
+            ("0.33.0", "TRITON_ATTN"),
+            ("0.10.1", ""),
+            ("0.99.0", ""),
+        ],
+    )
+    def test_which_attention_it_gets(self, version: str, backend: str) -> None:
+        found = whole(Made(nvml=reading(T4), installed=software(versions={"vllm": version}, requires={})))
+        told = [one.message for one in found.findings if one.code == "DR222"]
+        assert bool(told) == bool(backend)
+        assert all(backend in one for one in told)
+        assert backend or any("not among the releases" in one.reason for one in found.not_checked)
+
     def test_an_old_driver_and_a_new_torch(self) -> None:
         machine = Made(nvml=reading(T4, driver="535.183.01", cuda=12020))
         found = codes(machine)
-        assert set(found) == {"DR201", "DR303"}
+        assert set(found) == {"DR201", "DR303", *TURING_NOTES}
         assert (
             "built with CUDA 13.0; driver 535.183.01 runs CUDA up to 12.2; CUDA 13.x needs driver 580" in found["DR201"]
         )
@@ -56,11 +78,11 @@ class TestT4:
     def test_a_newer_minor_release_runs(self) -> None:
         build = software("2.8.0+cu128", "12.8", versions={"triton": "3.4.0"}, requires={})
         found = codes(Made(nvml=reading(T4, driver="535.183.01", cuda=12020), installed=build))
-        assert set(found) == {"DR202", "DR303"}
+        assert set(found) == {"DR202", "DR303", *TURING_NOTES}
 
     def test_an_older_runtime_runs_on_a_newer_driver(self) -> None:
         build = software("2.4.0+cu121", "12.1", versions={"triton": "3.0.0"}, requires={})
-        assert set(codes(Made(nvml=reading(T4), installed=build))) == {"DR303"}
+        assert set(codes(Made(nvml=reading(T4), installed=build))) == {"DR303", *TURING_NOTES}
 
     def test_its_blocks_have_64_kib(self) -> None:
         facts = whole(Made(nvml=reading(T4))).facts["cards"]["cards"][0]
@@ -293,7 +315,7 @@ class TestNoGpu:
 
     def test_an_interpreter_that_does_not_answer(self) -> None:
         found = whole(Made(installed=Unread("python cannot be run: Exec format error")))
-        assert sum("Exec format error" in one.reason for one in found.not_checked) == 2
+        assert sum("Exec format error" in one.reason for one in found.not_checked) == 3
         assert found.findings == ()
 
 

@@ -97,7 +97,7 @@ class TestIssue:
     def test_no_gpu(self) -> None:
         block = issue_block(whole(Made(nvml=refused(12), entries={}, installed=software("2.11.0+cpu", ""))))
         assert "DR100 note: no NVIDIA GPU here (driver)" in block
-        assert "not checked, all or in part: cards, cgroup, ecc, limits, memory, mig, peer, visible" in block
+        assert "not checked, all or in part: cards, cgroup, ecc, engine, limits, memory, mig, peer, visible" in block
 
     def test_it_is_one_fence_whatever_it_holds(self) -> None:
         assert issue_block(rich()).count("```") == 2

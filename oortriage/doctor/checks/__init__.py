@@ -10,6 +10,7 @@ from oortriage.doctor.checks import (
     cgroup,
     driver,
     ecc,
+    engine,
     limits,
     memory,
     mig,
@@ -30,7 +31,7 @@ ALL: tuple[Check, ...] = cast(
     "tuple[Check, ...]",
     (
         driver, runtime, cards, memory, mig, mps, ecc, xid, peer, shm, cgroup, limits, visible, allocator, variables,
-        packages,
+        packages, engine,
     ),
 )  # fmt: skip
 
