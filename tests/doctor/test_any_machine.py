@@ -26,7 +26,7 @@ VARIABLES = (
 )  # fmt: skip
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     files=st.dictionaries(st.sampled_from(FILES), TEXT),
     environment=st.dictionaries(st.sampled_from(VARIABLES), TEXT),
