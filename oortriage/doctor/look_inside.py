@@ -80,16 +80,15 @@ def mapped(path: str, look: Callable[[Any], Any]) -> Any:
 
 
 def architectures(root: str) -> list[str]:
-    """Find what torch was compiled for: a text between zeros in its Python library.
+    """Find what torch was compiled for: the longest list of architectures that ends a text in its Python library.
 
-    From the literal on: a scan of 30 MB takes 30 ms so, and seconds with an alternative in front.
+    What stands before it is no mark: in 2.8.0 and 2.9.1 another constant does, without a zero between. The search
+    begins with the literal: a scan of 30 MB takes 30 ms so, and seconds with an alternative in front.
     """
 
     def look(data: Any) -> list[str]:
-        for found in re.finditer(rb"sm_[0-9]+[af]?(?: (?:sm|compute)_[0-9]+[af]?)*\x00", data):
-            if found.start() and data[found.start() - 1] == 0:
-                return found.group()[:-1].decode().split()
-        return []
+        found = (one.group() for one in re.finditer(rb"sm_[0-9]+[af]?(?: (?:sm|compute)_[0-9]+[af]?)*\x00", data))
+        return max((one[:-1].decode().split() for one in found), key=len, default=[])
 
     return mapped(os.path.join(root, "lib", "libtorch_python.so"), look) or []
 

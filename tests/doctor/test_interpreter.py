@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oortriage.doctor.interpreter import Installed, look, told, torch_build, variables_of
+from oortriage.doctor.look_inside import architectures
 from oortriage.doctor.outside import Ran, Unread
 
 TYPED = "from typing import Optional\n__version__ = '2.11.0+cu130'\ndebug = False\ncuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n"
@@ -38,9 +39,9 @@ def environment(tmp_path: Path) -> Path:
     vllm.mkdir()
     (torch / "__init__.py").write_text("raise SystemExit('torch was imported')")
     (torch / "version.py").write_text(TYPED)
-    # The list stands between zeros; mentions of architectures in longer texts are none.
+    # Mentions of an architecture in other texts are none.
     (torch / "lib" / "libtorch_python.so").write_bytes(
-        b"\x7fELF" + b"\0" * 4096 + b"see sm_75 sm_80\0" + b"\0sm_75 sm_90 sm_90a compute_120\0" + b"\xff" * 64
+        b"\x7fELF" + b"\0" * 4096 + b"see sm_80\0" + b"\0sm_75 sm_90 sm_90a compute_120\0" + b"\xff" * 64
     )
     (vllm / "__init__.py").write_text("import os; os._exit(9)")
     (vllm / "envs.py").write_text(ENVS)
@@ -76,6 +77,15 @@ def test_a_cpu_build_has_no_architectures(environment: Path) -> None:
     found = asked(environment)
     assert found.torch is not None
     assert (found.torch.cuda, found.torch.architectures) == ("", ())
+
+
+@pytest.mark.parametrize("before", [b"\0", b"std::string ipc_h", b"\xff", b" "])
+def test_whatever_stands_before_the_list(tmp_path: Path, before: bytes) -> None:
+    """In torch 2.8.0 and 2.9.1 it is another constant, without a zero between."""
+    (tmp_path / "lib").mkdir()
+    listed = b"sm_70 sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"
+    (tmp_path / "lib" / "libtorch_python.so").write_bytes(b"\0" * 99 + before + listed + b"\0sm_90a\0" + b"x" * 99)
+    assert architectures(str(tmp_path)) == listed.decode().split()
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 100], ids=["empty", "zeros"])
