@@ -19,7 +19,7 @@ import msgspec
 
 from oortriage.doctor.interpreter import Installed, look
 from oortriage.doctor.outside import Ran, Unread, run
-from oortriage.doctor.reading import Reading, no_answer
+from oortriage.doctor.reading import Reading, told
 from oortriage.gpu import nvml_trouble as trouble
 from oortriage.gpu.nvml_trouble import Place
 
@@ -98,16 +98,8 @@ class Machine:
         """What NVIDIA's management library says."""
         if self.system == "darwin":
             return Reading(unavailable=trouble.no_such_system())
-        done = self.run([sys.executable, "-c", _READ_NVML], _NVML_SECONDS)
-        if isinstance(done, Unread):
-            return no_answer(_NVML_SECONDS)
-        try:
-            return msgspec.json.decode(done.out.encode(), type=Reading)
-        except msgspec.DecodeError:
-            last = (done.err.strip().splitlines() or [""])[-1][-200:]
-            return Reading(
-                unavailable=trouble.Unavailable(f"asking NVIDIA's library ended with {done.code}: {last}", "")
-            )
+        command = [sys.executable, "-X", "faulthandler", "-c", _READ_NVML]
+        return told(self.run(command, _NVML_SECONDS), _NVML_SECONDS)
 
     @cached_property
     def installed(self) -> Installed | Unread:

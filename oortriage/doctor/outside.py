@@ -22,10 +22,11 @@ UnreadKind = Literal["missing", "denied", "timeout", "error"]
 
 
 class Unread(msgspec.Struct, frozen=True):
-    """Something that could not be read, and why."""
+    """Something that could not be read, and why; ``out`` is what a program wrote before it was ended."""
 
     reason: str
     kind: UnreadKind = "error"
+    out: str = ""
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -63,22 +64,22 @@ def run(command: Sequence[str], seconds: float, environment: Mapping[str, str] |
     try:
         out, err = child.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        _end(child)
-        return Unread(f"{name} did not end within {seconds:g} s", "timeout")
+        return Unread(f"{name} did not end within {seconds:g} s", "timeout", _end(child))
     except (OSError, ValueError) as problem:
         _end(child)
         return Unread(f"{name}: its output cannot be read: {problem}")
     return Ran(child.returncode, _text(out), _text(err))
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """Kill a program and its children; leave it behind when even that does not help."""
+def _end(child: subprocess.Popen[bytes]) -> str:
+    """Kill a program and its children, and return what it wrote; leave it behind when even that does not help."""
     with contextlib.suppress(OSError, AttributeError):
         os.killpg(child.pid, signal.SIGKILL)
     with contextlib.suppress(OSError):
         child.kill()
     with contextlib.suppress(subprocess.TimeoutExpired, OSError, ValueError):
-        child.communicate(timeout=_GRACE_SECONDS)
+        return _text(child.communicate(timeout=_GRACE_SECONDS)[0])
+    return ""
 
 
 def _text(data: bytes) -> str:

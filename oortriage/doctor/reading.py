@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from oortriage.gpu import nvml_trouble as trouble
+from oortriage.doctor.outside import Ran, Unread
 from oortriage.gpu.device import Device, devices
 from oortriage.gpu.nvml_trouble import Place, Unavailable
 
@@ -65,12 +67,13 @@ class Peer(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """All that was read. ``unavailable`` says why there are no devices; ``ceiling`` is the highest CUDA, "12.8"."""
+    """All that was read. ``unavailable`` says why there are no devices, ``broken`` why the rest is not known."""
 
     devices: tuple[Device, ...] = ()
     unavailable: Unavailable | None = None
     health: tuple[Health, ...] = ()
     peers: tuple[Peer, ...] = ()
+    broken: str = ""
 
     @property
     def driver(self) -> str:
@@ -87,11 +90,26 @@ class Reading(msgspec.Struct, frozen=True):
         return next((one for one in self.health if one.index == index), Health(index))
 
 
-def read(nvml: Any = None, *, environment: Mapping[str, str] | None = None, place: Place | None = None) -> Reading:
-    """Read everything; what cannot be read is a value. The arguments are those of ``devices``."""
+def read(
+    nvml: Any = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    place: Place | None = None,
+    so_far: Callable[[Reading], None] | None = None,
+) -> Reading:
+    """Read everything; what cannot be read is a value.
+
+    Args:
+        nvml: as for ``devices``, like the next two.
+        environment: see there.
+        place: see there.
+        so_far: gets what is known before each further part is asked for: a library can end its process.
+    """
     found = devices(nvml, environment=environment, place=place)
     if isinstance(found, Unavailable):
         return Reading(unavailable=found)
+    so_far = so_far or (lambda _reading: None)
+    so_far(Reading(tuple(found)))
     if nvml is None:
         import pynvml as nvml  # type: ignore[import-untyped,unused-ignore,no-redef]
     ask = _Asking(nvml)
@@ -101,7 +119,12 @@ def read(nvml: Any = None, *, environment: Mapping[str, str] | None = None, plac
         handles = {one.index: ask.value("nvmlDeviceGetHandleByIndex", one.index) for one in found}
         there = {index: handle for index, handle in handles.items() if handle is not None}
         health = tuple(_health(ask, index, handle) for index, handle in there.items())
-        return Reading(tuple(found), None, health, _peers(ask, there))
+        so_far(Reading(tuple(found), None, health))
+        peers = _peers(ask, there)
+        so_far(Reading(tuple(found), None, health, peers))
+        states = {index: ask.fabric(handle) for index, handle in there.items()}
+        health = tuple(msgspec.structs.replace(one, fabric=states[one.index]) for one in health)
+        return Reading(tuple(found), None, health, peers)
     finally:
         ask.end()
 
@@ -154,7 +177,8 @@ class _Asking:
             return ""
         try:
             told = make()
-            self._nvml.nvmlDeviceGetGpuFabricInfo(handle, told)
+            # The module hands this one on as it is; the structure itself in place of its address ends the process.
+            self._nvml.nvmlDeviceGetGpuFabricInfo(handle, ctypes.byref(told))
             return _FABRIC.get(_or(_number(getattr(told, "state", None)), -1), "")
         except Exception:  # noqa: BLE001
             return ""
@@ -184,7 +208,6 @@ def _health(ask: _Asking, index: int, handle: Any) -> Health:
         remap_failed=bool(rows[3]) if rows else None,
         retired=(retired[0], retired[1]) if retired[0] is not None and retired[1] is not None else None,
         retire_pending=ask.flag("nvmlDeviceGetRetiredPagesPendingStatus", handle),
-        fabric=ask.fabric(handle),
         mps_processes=ask.count("nvmlDeviceGetMPSComputeRunningProcesses", handle),
     )
 
@@ -228,21 +251,43 @@ def _or(value: int | None, other: int) -> int:
     return other if value is None else value
 
 
-def no_answer(seconds: float) -> Reading:
-    """Say that the library was asked and did not come back."""
-    return Reading(
-        unavailable=Unavailable(
-            f"NVIDIA's management library did not answer within {seconds:g} s",
-            "a card may hang: look for Xid lines in `dmesg`, end what uses the GPU, and restart the machine",
-            "other",
-        )
-    )
+def told(done: Ran | Unread, seconds: float) -> Reading:
+    """Read what the child printed: the last whole line, where it was ended before its time."""
+    reading = _last(done.out)
+    if isinstance(done, Ran) and done.code == 0 and reading is not None:
+        return reading
+    if isinstance(done, Unread) and done.kind == "timeout":
+        why = f"NVIDIA's management library did not answer within {seconds:g} s"
+        remedy = "a card may hang: look for Xid lines in `dmesg`, end what uses the GPU, and restart the machine"
+    else:
+        why = done.reason if isinstance(done, Unread) else _how_it_ended(done)
+        remedy = "see whether `nvidia-smi -q` answers; another release of nvidia-ml-py may know this driver better"
+    if reading is None:
+        return Reading(unavailable=Unavailable(why, remedy))
+    return msgspec.structs.replace(reading, broken=why)
+
+
+def _last(out: str) -> Reading | None:
+    for line in reversed(out.splitlines()):
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.json.decode(line.encode(), type=Reading)
+    return None
+
+
+def _how_it_ended(done: Ran) -> str:
+    """Say it with the call in which the library ended the process, as Python's fault handler names it."""
+    call = re.search(r" in (nvml\w+)", done.err)
+    how = f"signal {-done.code}" if done.code < 0 else f"exit code {done.code}"
+    last = (done.err.strip().splitlines() or [""])[-1][-200:]
+    where = f" in {call.group(1)}" if call else f": {last}" if last else ""
+    return f"the process that asked NVIDIA's management library ended with {how}{where}"
 
 
 def main() -> None:
-    """Read, in a child, and write it to standard output as JSON."""
-    sys.stdout.write(msgspec.json.encode(read()).decode())
-    sys.stdout.flush()
+    """Read, in a child, and write it to standard output as JSON, a line for each part that is known."""
 
+    def put(reading: Reading) -> None:
+        sys.stdout.write(msgspec.json.encode(reading).decode() + "\n")
+        sys.stdout.flush()
 
-__all__ = ["Health", "Peer", "Reading", "main", "no_answer", "read", "short_bus", "trouble"]
+    put(read(so_far=put))

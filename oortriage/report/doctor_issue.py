@@ -22,7 +22,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./()+-]{0,60}")
 _PLAIN = re.compile(r"[A-Za-z0-9_.:,+-]{1,60}")
 _ARCHITECTURE = re.compile(r"(?:sm|compute)_\d{2,4}[af]?")
 _SUBJECT = re.compile(
-    r"GPU \d{1,4}|torch|libcuda|driver|memlock|nofile|peer access|control group|/dev/shm|/dev/nvidia-uvm"
+    r"GPU \d{1,4}|torch|libcuda|driver|memlock|nofile|peer access|control group|host memory|/dev/shm|/dev/nvidia-uvm"
 )
 #: Packages whose versions may be named.
 _PACKAGES = (

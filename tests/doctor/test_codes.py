@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from oortriage.doctor.checks import ALL, every_code
@@ -90,6 +91,7 @@ WRONG: dict[str, Callable[[], Made]] = {
     "DR304": lambda: Made(nvml=_with_health(fabric="in_progress")),
     "DR305": lambda: Made(nvml=reading(h100(ComputeRunningProcesses=NVMLError(4, "Insufficient Permissions")))),
     "DR306": lambda: Made(nvml=reading(h100(), h100(1, Name="NVIDIA A100-SXM4-80GB", CudaComputeCapability=(8, 0)))),
+    "DR307": lambda: Made(nvml=msgspec.structs.replace(reading(), broken="the process ended with signal 11")),
     "DR321": lambda: Made(
         nvml=reading(
             h100(MemoryInfo=memory(80 * GIB, 40 * GIB, 40 * GIB), ComputeRunningProcesses=[process(4242, 40 * GIB)])
@@ -167,8 +169,6 @@ ALSO = {"DR506": {"DR100"}, "DR222": {"DR221"}, "DR223": {"DR221", "DR222"}}
 
 
 def _with_health(**other: object):
-    import msgspec
-
     found = reading()
     return msgspec.structs.replace(found, health=(msgspec.structs.replace(found.health[0], **other),))
 

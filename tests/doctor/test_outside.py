@@ -106,7 +106,7 @@ class TestTheLibrary:
         monkeypatch.setattr(machine_module, "_READ_NVML", "import os; os.abort()")
         unavailable = Machine().nvml.unavailable
         assert unavailable is not None
-        assert "ended with -6" in unavailable.reason
+        assert "ended with signal 6" in unavailable.reason
 
     def test_what_was_read_goes_through_the_pipe_unchanged(self) -> None:
         whole = reading()

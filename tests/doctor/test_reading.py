@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oortriage.doctor.reading import Health, read, short_bus
+from oortriage.doctor.outside import Ran, Unread
+from oortriage.doctor.reading import Health, Reading, read, short_bus, told
 from tests.doctor.made import h100
 from tests.gpu.fake_nvml import FakeNvml, NVMLError, card, cut
 
@@ -49,15 +52,56 @@ def test_what_the_driver_keeps_is_asked_in_the_newer_form() -> None:
     assert read(Second(h100()), environment={}, place="machine").health[0].reserved_bytes == 7
 
 
-def test_the_fabric() -> None:
-    class Switched(FakeNvml):
-        def c_nvmlGpuFabricInfo_t(self) -> SimpleNamespace:  # noqa: N802 (NVML's name)
-            return SimpleNamespace(state=0)
+class FabricInfo(ctypes.Structure):
+    _fields_: ClassVar = [
+        ("uuid", ctypes.c_uint8 * 16),
+        ("status", ctypes.c_uint),
+        ("clique", ctypes.c_uint32),
+        ("state", ctypes.c_uint),
+    ]
 
-        def nvmlDeviceGetGpuFabricInfo(self, _handle: Any, told: Any) -> None:  # noqa: N802
-            told.state = 2
+
+def test_the_fabric() -> None:
+    """The module hands on what it gets: the library must get an address."""
+
+    class Switched(FakeNvml):
+        c_nvmlGpuFabricInfo_t = FabricInfo  # noqa: N815 (NVML's name)
+
+        def nvmlDeviceGetGpuFabricInfo(self, _handle: Any, address: Any) -> None:  # noqa: N802
+            address._obj.state = 2
 
     assert read(Switched(h100()), environment={}, place="machine").health[0].fabric == "in_progress"
+
+
+def test_what_is_known_is_told_before_more_is_asked() -> None:
+    told_: list[Reading] = []
+    whole = read(FakeNvml(h100(), h100(1)), environment={}, place="machine", so_far=told_.append)
+    assert [(len(one.devices), len(one.health), len(one.peers)) for one in told_] == [(2, 0, 0), (2, 2, 0), (2, 2, 2)]
+    assert whole.devices == told_[0].devices
+
+
+class TestTheChildsLines:
+    LINE = msgspec.json.encode(read(FakeNvml(h100()), environment={}, place="machine")).decode()
+
+    def test_the_last_whole_line_counts(self) -> None:
+        err = 'Fatal Python error: Segmentation fault\n\n  File "pynvml.py", line 6 in nvmlDeviceGetGpuFabricInfo\n'
+        found = told(Ran(-11, f"{self.LINE}\n{self.LINE[:40]}", err), 9)
+        assert found.unavailable is None
+        assert [one.name for one in found.devices] == ["NVIDIA H100 80GB HBM3"]
+        assert found.broken.endswith("ended with signal 11 in nvmlDeviceGetGpuFabricInfo")
+
+    def test_a_library_that_hangs_half_way(self) -> None:
+        found = told(Unread("python did not end within 9 s", "timeout", f"{self.LINE}\n"), 9)
+        assert len(found.devices) == 1
+        assert found.broken == "NVIDIA's management library did not answer within 9 s"
+
+    def test_nothing_at_all(self) -> None:
+        found = told(Ran(1, "", "Traceback ...\nImportError: no such thing\n"), 9)
+        assert found.unavailable is not None
+        assert found.unavailable.reason.endswith("ended with exit code 1: ImportError: no such thing")
+
+    def test_all_well(self) -> None:
+        assert told(Ran(0, f"{self.LINE}\n", "a warning"), 9).broken == ""
 
 
 def test_ways_between_three_cards() -> None:

@@ -43,8 +43,8 @@ BELOW_CARD = Code(
     "DR413",
     "note",
     "less host memory than the card has",
-    "The limit of the host's memory is below the size of a card. Weights that are read into host memory first, CPU "
-    "offload and pinned buffers must fit into it.",
+    "The host's memory, or the limit of it, is below the size of a card. Weights that are read into host memory first, "
+    "CPU offload and pinned buffers must fit into it.",
     "load safetensors (read piece by piece), keep CPU offload small, or raise the limit",
     _V2,
 )
@@ -74,7 +74,8 @@ def check(machine: Machine) -> Checked:
         "swap_total_bytes": memory.get("SwapTotal"),
     }
     if isinstance(group, Unread):
-        return Checked(facts, not_checked=((TITLE, group.reason),))
+        findings = _against_cards(None, memory.get("MemTotal"), machine)
+        return Checked(facts, tuple(findings), ((TITLE, group.reason),))
     facts |= {
         "version": group.version,
         "limit_bytes": group.limit,
@@ -82,7 +83,8 @@ def check(machine: Machine) -> Checked:
         "droppable_bytes": group.droppable,
         "oom_kills": group.kills,
     }
-    return Checked(facts, tuple(_findings(group, machine)))
+    findings = [*_findings(group), *_against_cards(group.limit, memory.get("MemTotal"), machine)]
+    return Checked(facts, tuple(findings))
 
 
 def read_group(machine: Machine) -> Group | Unread:
@@ -150,7 +152,7 @@ def _meminfo(machine: Machine) -> dict[str, int]:
     return {name: int(kib) * 1024 for name, kib in re.findall(r"^(\w+):\s+(\d{1,15}) kB$", text, re.MULTILINE)}
 
 
-def _findings(group: Group, machine: Machine) -> list[Finding]:
+def _findings(group: Group) -> list[Finding]:
     findings = []
     if group.kills:
         findings.append(KILLED.found("control group", f"{group.kills} process{'es' if group.kills > 1 else ''} killed"))
@@ -159,9 +161,14 @@ def _findings(group: Group, machine: Machine) -> list[Finding]:
     held = None if group.used is None else group.used - (group.droppable or 0)
     if held is not None and held >= group.limit * 9 // 10:
         findings.append(NEARLY.found("control group", f"{size(held)} of {size(group.limit)} are held"))
-    largest = max((one.total_bytes or 0 for one in machine.nvml.devices), default=0)
-    if largest > group.limit:
-        findings.append(
-            BELOW_CARD.found("control group", f"the limit is {size(group.limit)}, a card has {size(largest)}")
-        )
     return findings
+
+
+def _against_cards(limit: int | None, host: int | None, machine: Machine) -> list[Finding]:
+    """Hold what may be used, the limit or the host's memory, against the largest card."""
+    bounds = [one for one in (limit, host) if one]
+    largest = max((one.total_bytes or 0 for one in machine.nvml.devices), default=0)
+    if not bounds or largest <= min(bounds):
+        return []
+    said = f"{size(min(bounds))} of host memory may be used, a card has {size(largest)}"
+    return [BELOW_CARD.found("host memory", said)]
