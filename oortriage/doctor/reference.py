@@ -44,6 +44,17 @@ def reference() -> str:
     return "\n".join(lines) + "\n"
 
 
+def page_of(code: str) -> str:
+    """Write one code as a page that also reads well as plain text; empty for one that is not the doctor's."""
+    found = next((one for one in every_code() if one.code == code.strip().upper()), None)
+    if found is None:
+        return ""
+    return (
+        f"# {found.code}: {found.title}\n\n{found.severity} of `oortriage doctor`.\n\n{found.meaning}\n\n"
+        f"What helps: {found.remedy}\n\nSource: {found.source}\n"
+    )
+
+
 def _entry(code: Code) -> list[str]:
     return [
         f"### {code.code}",

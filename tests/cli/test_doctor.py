@@ -97,3 +97,10 @@ def test_a_block_for_an_issue(run: Run, module: dict[str, str], tmp_path: Path) 
 )
 def test_what_cannot_be_done(run: Run, arguments: list[str], said: str) -> None:
     assert said in complained(run("doctor", *arguments))
+
+
+def test_a_code_is_explained(run: Run) -> None:
+    done = run("explain", "dr201")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("# DR201: torch's CUDA is too new for the driver\n")
+    assert "What helps: " in done.stdout
