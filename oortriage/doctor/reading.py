@@ -67,7 +67,10 @@ class Peer(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """All that was read. ``unavailable`` says why there are no devices, ``broken`` why the rest is not known."""
+    """All that was read. ``unavailable`` says why there are no devices.
+
+    ``broken`` says why the rest is not known: the process that asked ended, or hung, before all was asked.
+    """
 
     devices: tuple[Device, ...] = ()
     unavailable: Unavailable | None = None
@@ -118,13 +121,13 @@ def read(
     try:
         handles = {one.index: ask.value("nvmlDeviceGetHandleByIndex", one.index) for one in found}
         there = {index: handle for index, handle in handles.items() if handle is not None}
-        health = tuple(_health(ask, index, handle) for index, handle in there.items())
-        so_far(Reading(tuple(found), None, health))
         peers = _peers(ask, there)
-        so_far(Reading(tuple(found), None, health, peers))
-        states = {index: ask.fabric(handle) for index, handle in there.items()}
-        health = tuple(msgspec.structs.replace(one, fabric=states[one.index]) for one in health)
-        return Reading(tuple(found), None, health, peers)
+        health = {index: Health(index) for index in there}
+        for part in _PARTS:
+            for index, handle in there.items():
+                so_far(Reading(tuple(found), None, tuple(health.values()), peers))
+                health[index] = msgspec.structs.replace(health[index], **part(ask, handle))
+        return Reading(tuple(found), None, tuple(health.values()), peers)
     finally:
         ask.end()
 
@@ -184,32 +187,60 @@ class _Asking:
             return ""
 
 
-def _health(ask: _Asking, index: int, handle: Any) -> Health:
-    ecc = ask.numbers("nvmlDeviceGetEccMode", 2, handle)
+def _modes(ask: _Asking, handle: Any) -> dict[str, Any]:
     mig = ask.numbers("nvmlDeviceGetMigMode", 2, handle)
+    return {
+        "bus": _bus(ask.value("nvmlDeviceGetPciInfo", handle)),
+        "persistence": ask.flag("nvmlDeviceGetPersistenceMode", handle),
+        "compute_mode": _COMPUTE_MODES.get(_or(ask.number("nvmlDeviceGetComputeMode", handle), -1), ""),
+        "mig_pending": mig[0] != mig[1] if mig else None,
+    }
+
+
+def _reserved(ask: _Asking, handle: Any) -> dict[str, Any]:
+    told_ = ask.value("nvmlDeviceGetMemoryInfo", handle, _MEMORY_V2)
+    return {"reserved_bytes": _number(getattr(told_, "reserved", None))}
+
+
+def _ecc(ask: _Asking, handle: Any) -> dict[str, Any]:
+    mode = ask.numbers("nvmlDeviceGetEccMode", 2, handle)
+    return {
+        "ecc": bool(mode[0]) if mode else None,
+        "ecc_pending": bool(mode[1]) if mode else None,
+        "corrected_volatile": ask.number("nvmlDeviceGetTotalEccErrors", handle, 0, 0),
+        "uncorrected_volatile": ask.number("nvmlDeviceGetTotalEccErrors", handle, 1, 0),
+        "corrected_aggregate": ask.number("nvmlDeviceGetTotalEccErrors", handle, 0, 1),
+        "uncorrected_aggregate": ask.number("nvmlDeviceGetTotalEccErrors", handle, 1, 1),
+    }
+
+
+def _rows(ask: _Asking, handle: Any) -> dict[str, Any]:
     rows = ask.numbers("nvmlDeviceGetRemappedRows", 4, handle)
-    mode = ask.number("nvmlDeviceGetComputeMode", handle)
-    retired = [ask.count("nvmlDeviceGetRetiredPages", handle, cause) for cause in (0, 1)]
-    return Health(
-        index=index,
-        bus=_bus(ask.value("nvmlDeviceGetPciInfo", handle)),
-        reserved_bytes=_number(getattr(ask.value("nvmlDeviceGetMemoryInfo", handle, _MEMORY_V2), "reserved", None)),
-        persistence=ask.flag("nvmlDeviceGetPersistenceMode", handle),
-        compute_mode=_COMPUTE_MODES.get(_or(mode, -1), ""),
-        mig_pending=mig[0] != mig[1] if mig else None,
-        ecc=bool(ecc[0]) if ecc else None,
-        ecc_pending=bool(ecc[1]) if ecc else None,
-        corrected_volatile=ask.number("nvmlDeviceGetTotalEccErrors", handle, 0, 0),
-        uncorrected_volatile=ask.number("nvmlDeviceGetTotalEccErrors", handle, 1, 0),
-        corrected_aggregate=ask.number("nvmlDeviceGetTotalEccErrors", handle, 0, 1),
-        uncorrected_aggregate=ask.number("nvmlDeviceGetTotalEccErrors", handle, 1, 1),
-        remapped=(rows[0], rows[1]) if rows else None,
-        remap_pending=bool(rows[2]) if rows else None,
-        remap_failed=bool(rows[3]) if rows else None,
-        retired=(retired[0], retired[1]) if retired[0] is not None and retired[1] is not None else None,
-        retire_pending=ask.flag("nvmlDeviceGetRetiredPagesPendingStatus", handle),
-        mps_processes=ask.count("nvmlDeviceGetMPSComputeRunningProcesses", handle),
-    )
+    return {
+        "remapped": (rows[0], rows[1]) if rows else None,
+        "remap_pending": bool(rows[2]) if rows else None,
+        "remap_failed": bool(rows[3]) if rows else None,
+    }
+
+
+def _pages(ask: _Asking, handle: Any) -> dict[str, Any]:
+    single, double = (ask.count("nvmlDeviceGetRetiredPages", handle, cause) for cause in (0, 1))
+    return {
+        "retired": (single, double) if single is not None and double is not None else None,
+        "retire_pending": ask.flag("nvmlDeviceGetRetiredPagesPendingStatus", handle),
+    }
+
+
+def _mps(ask: _Asking, handle: Any) -> dict[str, Any]:
+    return {"mps_processes": ask.count("nvmlDeviceGetMPSComputeRunningProcesses", handle)}
+
+
+def _fabric(ask: _Asking, handle: Any) -> dict[str, Any]:
+    return {"fabric": ask.fabric(handle)}
+
+
+#: What is asked of every card, in this order; what takes structures of the module's comes last.
+_PARTS = (_modes, _ecc, _rows, _pages, _mps, _reserved, _fabric)
 
 
 def _peers(ask: _Asking, handles: Mapping[int, Any]) -> tuple[Peer, ...]:
@@ -263,7 +294,8 @@ def told(done: Ran | Unread, seconds: float) -> Reading:
         why = done.reason if isinstance(done, Unread) else _how_it_ended(done)
         remedy = "see whether `nvidia-smi -q` answers; another release of nvidia-ml-py may know this driver better"
     if reading is None:
-        return Reading(unavailable=Unavailable(why, remedy))
+        ended = "" if isinstance(done, Unread) else why
+        return Reading(unavailable=Unavailable(why, remedy), broken=ended)
     return msgspec.structs.replace(reading, broken=why)
 
 

@@ -64,7 +64,8 @@ def summary(examination: Examination) -> str:
         head = f"{len(cards)} x {' and '.join(names)}"
         head += f", driver {driver.get('driver')}, CUDA up to {driver.get('cuda_ceiling')}"
     elif driver.get("signs"):
-        head = "There is an NVIDIA GPU here, and its driver does not answer"
+        broke = any(one.code == "DR112" for one in examination.findings)
+        head = f"There is an NVIDIA GPU here, and {'it could not be read' if broke else 'its driver does not answer'}"
     else:
         head = f"No NVIDIA GPU here ({driver.get('unavailable', 'nothing was found')}); what needs none was checked"
     return f"{head}: {', '.join(parts) if parts else 'nothing is wrong'}."

@@ -62,7 +62,7 @@ def _machine(facts: dict[str, dict[str, Any]]) -> list[str]:
     driver, cards = facts.get("driver", {}), facts.get("cards", {}).get("cards", [])
     lines = [f"place: {_one_of(driver.get('place'), ('machine', 'container', 'wsl2'))}"]
     if not cards:
-        lines.append("GPU: none, or its driver does not answer")
+        lines.append("GPU: none, or it could not be read")
     for one in cards:
         capability = _shaped(re.compile(r"\d{1,2}\.\d"), one.get("capability"))
         lines.append(

@@ -53,7 +53,7 @@ def test_a_library_that_kills_its_process(run: Run, module: dict[str, str], tmp_
     (tmp_path / "pynvml.py").write_text("import os\nos.abort()\n")
     done = run("doctor", "--json", env=module)
     assert done.returncode == 1
-    assert any(one["code"] == "DR101" for one in json.loads(done.stdout)["findings"])
+    assert any(one["code"] == "DR112" for one in json.loads(done.stdout)["findings"])
 
 
 def test_files_in_place_of_the_machine(run: Run, module: dict[str, str], tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ WRONG: dict[str, Callable[[], Made]] = {
     ),
     "DR110": lambda: Made(place="wsl2", entries=library(f"{LIBCUDA}.580.95.05"), environment=FIRST),
     "DR111": lambda: Made(nvml=refused(15, "GPU is lost")),
+    "DR112": lambda: Made(nvml=msgspec.structs.replace(reading(), broken="the process ended with signal 11")),
     "DR201": lambda: Made(nvml=reading(driver="535.183.01", cuda=12020)),
     "DR202": lambda: Made(installed=software("2.13.0+cu131", "13.1", versions={"vllm": "0.33.0"}, requires={})),
     "DR203": lambda: Made(installed=software("2.11.0+cpu", "")),
@@ -91,7 +92,6 @@ WRONG: dict[str, Callable[[], Made]] = {
     "DR304": lambda: Made(nvml=_with_health(fabric="in_progress")),
     "DR305": lambda: Made(nvml=reading(h100(ComputeRunningProcesses=NVMLError(4, "Insufficient Permissions")))),
     "DR306": lambda: Made(nvml=reading(h100(), h100(1, Name="NVIDIA A100-SXM4-80GB", CudaComputeCapability=(8, 0)))),
-    "DR307": lambda: Made(nvml=msgspec.structs.replace(reading(), broken="the process ended with signal 11")),
     "DR321": lambda: Made(
         nvml=reading(
             h100(MemoryInfo=memory(80 * GIB, 40 * GIB, 40 * GIB), ComputeRunningProcesses=[process(4242, 40 * GIB)])

@@ -108,6 +108,12 @@ class TestTheLibrary:
         assert unavailable is not None
         assert "ended with signal 6" in unavailable.reason
 
+    def test_a_reader_that_died_is_not_the_drivers_fault(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(machine_module, "_READ_NVML", "import ctypes; ctypes.string_at(0)")
+        found = examine(Made(nvml=Machine().nvml)).findings
+        assert [(one.code, one.severity) for one in found] == [("DR112", "warning")]
+        assert "ended with signal 11" in found[0].message
+
     def test_what_was_read_goes_through_the_pipe_unchanged(self) -> None:
         whole = reading()
         assert msgspec.json.decode(msgspec.json.encode(whole), type=Reading) == whole

@@ -10,6 +10,8 @@ import msgspec
 import pytest
 
 from oortriage.doctor.finding import Examination
+from oortriage.doctor.outside import Ran
+from oortriage.doctor.reading import told
 from oortriage.report.doctor import doctor_report, doctor_schema, summary
 from oortriage.report.doctor_issue import issue_block
 from tests.doctor.made import Made, h100, kernel, reading, refused, software, whole
@@ -92,7 +94,7 @@ class TestIssue:
 
     def test_facts_that_are_missing(self) -> None:
         found = msgspec.structs.replace(rich(), facts={}, findings=(), not_checked=())
-        assert "GPU: none, or its driver does not answer" in issue_block(found)
+        assert "GPU: none, or it could not be read" in issue_block(found)
 
     def test_no_gpu(self) -> None:
         block = issue_block(whole(Made(nvml=refused(12), entries={}, installed=software("2.11.0+cpu", ""))))
@@ -122,6 +124,8 @@ class TestReport:
             summary(whole(Made())) == "1 x NVIDIA H100 80GB HBM3, driver 580.95.05, CUDA up to 13.0: nothing is wrong."
         )
         assert "its driver does not answer" in summary(whole(Made(nvml=refused(12))))
+        died = told(Ran(-11, "", ""), 9)
+        assert "it could not be read: 1 warning." in summary(whole(Made(nvml=died)))
 
     def test_the_worst_comes_first(self) -> None:
         severities = [one.severity for one in rich().findings]

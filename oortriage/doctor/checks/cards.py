@@ -68,16 +68,7 @@ MIXED = Code(
     "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name cards by UUID",
     "CUDA C++ Programming Guide, environment variables (CUDA_DEVICE_ORDER)",
 )
-CUT_SHORT = Code(
-    "DR307",
-    "warning",
-    "NVIDIA's library stopped answering half-way",
-    "It named the cards, and then hung or ended the process that asked: modes, error counters or peer access are not "
-    "known. A card in trouble does that, and a Python module (nvidia-ml-py) that does not fit the driver.",
-    "see whether `nvidia-smi -q` answers; look for Xid lines in the kernel's log; update nvidia-ml-py",
-    "the exit of a child process of this tool",
-)
-CODES = (PROHIBITED, EXCLUSIVE, NO_PERSISTENCE, FABRIC, PART_UNREAD, MIXED, CUT_SHORT)
+CODES = (PROHIBITED, EXCLUSIVE, NO_PERSISTENCE, FABRIC, PART_UNREAD, MIXED)
 
 
 def check(machine: Machine) -> Checked:
@@ -86,8 +77,6 @@ def check(machine: Machine) -> Checked:
     if reading.unavailable is not None:
         return Checked(not_checked=((TITLE, reading.unavailable.reason),))
     findings: list[Finding] = []
-    if reading.broken:
-        findings.append(CUT_SHORT.found("driver", reading.broken))
     for one in reading.devices:
         findings += _modes(machine, one, reading.of(one.index))
         if one.problems:

@@ -123,9 +123,19 @@ LOST = Code(
     "look for its Xid in the kernel's log, end what uses it, restart the machine",
     _NVML_CODES,
 )
+CUT_SHORT = Code(
+    "DR112",
+    "warning",
+    "the driver could not be read to the end",
+    "The process in which NVIDIA's library was asked ended or hung before all was asked. What was known until then is "
+    "shown. A card in trouble does that, and a Python module (nvidia-ml-py) that does not fit the driver; the driver "
+    "may be well.",
+    "see whether `nvidia-smi -q` answers; look for Xid lines in the kernel's log; update nvidia-ml-py",
+    "the exit of a child process of this tool",
+)
 CODES = (
     NONE, SILENT, MISMATCH, DENIED, NO_UVM, STUB, STUB_BESIDE, LIBCUDA_OLDER, FORWARD_USED, FORWARD_REFUSED,
-    WSL_DRIVER, LOST,
+    WSL_DRIVER, LOST, CUT_SHORT,
 )  # fmt: skip
 
 _MODULE = re.compile(r"Kernel Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)?)")
@@ -151,6 +161,8 @@ def check(machine: Machine) -> Checked:
     if reading.unavailable is not None:
         facts["unavailable"] = reading.unavailable.reason
         findings.append(_unavailable(machine, signs))
+    elif reading.broken:
+        findings.append(CUT_SHORT.found("driver", reading.broken))
     findings += _nodes(machine, bool(reading.devices))
     findings += _loaded(machine, libcuda, stubs, module or reading.driver)
     if machine.place == "wsl2":
@@ -212,6 +224,8 @@ def _unavailable(machine: Machine, signs: list[str]) -> Finding:
     if problem is None:  # asked for only where it is there
         return NONE.found("driver", "")
     said = f"{problem.reason}; found here: {'; '.join(signs)}" if signs else problem.reason
+    if machine.nvml.broken:
+        return CUT_SHORT.found("driver", said, problem.remedy)
     code = {"mismatch": MISMATCH, "no_permission": DENIED, "gpu_lost": LOST}.get(problem.kind)
     if code is None:
         code = SILENT if signs or problem.kind == "other" else NONE

@@ -22,6 +22,8 @@ _NAMES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "OMP_NUM_THREADS", "MAX_JOBS", "HF_HU
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|AUTH|CRED|COOKIE|PRIVATE|SIGNATURE|BEARER|DSN|WEBHOOK|CERT", re.IGNORECASE)
 #: Names with such a word that hold none.
 _NO_SECRET = frozenset({"TOKENIZERS_PARALLELISM"})
+#: Conditions under which an image may start: long, and settled by the time that anybody reads them.
+_NOISE = "NVIDIA_REQUIRE_"
 _LONGEST = 200
 #: A run of so many letters and digits, with some of each, may be a key.
 _KEY_LENGTH = 24
@@ -111,6 +113,8 @@ def shown(environment: dict[str, str]) -> dict[str, str]:
     """Return the variables that matter; what is or may be a secret without its value."""
     found: dict[str, str] = {}
     for name, value in sorted(environment.items()):
+        if name.startswith(_NOISE):
+            continue
         if name.startswith(_PREFIXES) or name in _NAMES or name in _INVENTED:
             found[name] = "(set, not shown)" if is_secret(name, value) else value[:_LONGEST]
     return found
