@@ -51,7 +51,7 @@ def doctor(
     if issue and (as_json or format is DoctorFormat.json):
         raise UsageError("--issue is Markdown; leave out --json")
     for name, path in (("--python", python), ("--dmesg", dmesg), ("--topo", topo)):
-        if path is not None and not path.is_file():
+        if path is not None and (path.is_dir() or not path.exists()):  # a pipe, as of <(dmesg), is well
             raise InputError(f"{name} {path}: {'is a folder' if path.is_dir() else 'is not there'}")
     found = examine(Machine(python, dmesg, topo))
     sink = Sink(output)

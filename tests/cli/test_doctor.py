@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 
 import jsonschema
@@ -58,7 +59,8 @@ def test_a_library_that_kills_its_process(run: Run, module: dict[str, str], tmp_
 
 def test_files_in_place_of_the_machine(run: Run, module: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "pynvml.py").write_text(NONE)
-    (tmp_path / "dmesg.txt").write_text(XID)
+    os.mkfifo(tmp_path / "dmesg.txt")  # as <(dmesg) gives one
+    threading.Thread(target=(tmp_path / "dmesg.txt").write_text, args=(XID,), daemon=True).start()
     (tmp_path / "topo.txt").write_text("\tGPU0\tGPU1\n GPU0\tX\tCNS\n GPU1\tCNS\tX\n")
     done = run("doctor", "--json", "--dmesg", tmp_path / "dmesg.txt", "--topo", tmp_path / "topo.txt", env=module)
     assert done.returncode == 1
