@@ -14,6 +14,7 @@ from oortriage.cli import (
     cases,
     demo,
     device,
+    doctor,
     experiment,
     explain,
     fit,
@@ -76,6 +77,7 @@ app.command("kernels")(kernels.kernels)
 app.command("snapshot")(snapshot.snapshot)
 app.command("device")(device.device)
 app.command("lint")(lint.lint)
+app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 app.command("explain")(explain.explain)
 app.command("serve")(serve.serve)

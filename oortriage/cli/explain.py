@@ -11,7 +11,9 @@ from oortriage.errors import UsageError
 
 
 def explain(
-    code: Annotated[str, typer.Argument(metavar="CODE", help="A rule's code, such as SM101.")],
+    code: Annotated[
+        str, typer.Argument(metavar="CODE", help="A rule's code, such as SM101, or one of doctor's: DR201.")
+    ],
 ) -> None:
     """Explain a rule: what its message means, why it happens, what helps and what does not."""
     from oortriage.api import find_rule
@@ -19,5 +21,10 @@ def explain(
 
     rule = find_rule(code)
     if rule is None:
+        from oortriage.doctor.reference import page_of
+
+        if page := page_of(code):
+            say(page)
+            return
         raise UsageError(f"no rule {code!r}; `oortriage rules list` shows them")
     say(describe(rule))

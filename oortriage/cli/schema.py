@@ -23,6 +23,7 @@ class Kind(str, Enum):
     lint = "lint"
     budget_log = "budget-log"
     snapshot = "snapshot"
+    doctor = "doctor"
 
 
 def schema(
@@ -32,6 +33,7 @@ def schema(
     from oortriage.report import json as diagnosis
     from oortriage.report.budget import budget_schema
     from oortriage.report.budget_log import log_schema
+    from oortriage.report.doctor import doctor_schema
     from oortriage.report.groups import groups_schema
     from oortriage.report.lint import lint_schema
     from oortriage.report.replay import replay_schema
@@ -47,6 +49,8 @@ def schema(
         table = log_schema()
     elif of is Kind.snapshot:
         table = snapshot_schema()
+    elif of is Kind.doctor:
+        table = doctor_schema()
     else:
         table = diagnosis.schema() if of is Kind.analyze else replay_schema(of.value)
     say(json.dumps(table, indent=2))

@@ -29,6 +29,7 @@ VERBS = (
     "kernels",
     "device",
     "snapshot",
+    "doctor",
     "demo",
     "explain",
     "schema",
