@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import Enum
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -20,37 +21,33 @@ class Kind(str, Enum):
     fit = "fit"
     group = "group"
     budget = "budget"
-    lint = "lint"
     budget_log = "budget-log"
     snapshot = "snapshot"
+    lint = "lint"
     doctor = "doctor"
+
+
+#: Where each output's schema is made; imported for the one that is asked for.
+_MADE_IN = {
+    Kind.analyze: ("json", "schema"),
+    Kind.group: ("groups", "groups_schema"),
+    Kind.budget: ("budget", "budget_schema"),
+    Kind.budget_log: ("budget_log", "log_schema"),
+    Kind.snapshot: ("snapshot", "snapshot_schema"),
+    Kind.lint: ("lint", "lint_schema"),
+    Kind.doctor: ("doctor", "doctor_schema"),
+}
 
 
 def schema(
     of: Annotated[Kind, typer.Argument(help="The verb whose JSON it describes.")] = Kind.analyze,
 ) -> None:
     """Print the JSON Schema of a verb's output: of one diagnosis when none is named."""
-    from oortriage.report import json as diagnosis
-    from oortriage.report.budget import budget_schema
-    from oortriage.report.budget_log import log_schema
-    from oortriage.report.doctor import doctor_schema
-    from oortriage.report.groups import groups_schema
-    from oortriage.report.lint import lint_schema
-    from oortriage.report.replay import replay_schema
-    from oortriage.report.snapshot import snapshot_schema
-
-    if of is Kind.group:
-        table = groups_schema()
-    elif of is Kind.budget:
-        table = budget_schema()
-    elif of is Kind.lint:
-        table = lint_schema()
-    elif of is Kind.budget_log:
-        table = log_schema()
-    elif of is Kind.snapshot:
-        table = snapshot_schema()
-    elif of is Kind.doctor:
-        table = doctor_schema()
+    if of in _MADE_IN:
+        module, name = _MADE_IN[of]
+        table = getattr(import_module(f"oortriage.report.{module}"), name)()
     else:
-        table = diagnosis.schema() if of is Kind.analyze else replay_schema(of.value)
+        from oortriage.report.replay import replay_schema
+
+        table = replay_schema(of.value)
     say(json.dumps(table, indent=2))

@@ -129,6 +129,8 @@ def _budget(diagnosis: Diagnosis, width: int) -> list[RenderableType]:
     drawn = budget_bar_text(view.parts, share_end(view), Style(width=width - 2)) if view.parts else ""
     picture: list[RenderableType] = [Padding(Text(drawn, no_wrap=True), (0, 0, 0, 2))] if drawn else []
     return [Text("\nMemory budget", style="bold"), *picture, *_list("", "", said)[1:]]
+
+
 def _decision(diagnosis: Diagnosis) -> list[RenderableType]:
     """List the tests by which the cause was decided, each with its numbers."""
     if not diagnosis.decision:

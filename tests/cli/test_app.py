@@ -29,6 +29,7 @@ VERBS = (
     "kernels",
     "device",
     "snapshot",
+    "lint",
     "doctor",
     "demo",
     "explain",
