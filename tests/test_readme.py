@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from tests.conftest import ROOT
 __all__ = ["cache"]  # a fixture
 
 README = ROOT / "README.md"
+SNAPSHOT = ROOT / "tests" / "snapshot" / "h200" / "fragmentation.pickle.gz"
 ENVIRONMENT = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERMINAL_WIDTH": "80"}
 
 
@@ -82,6 +84,7 @@ def test_every_command_of_the_readme_runs(tmp_path, cache) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "crash.log").write_bytes(log.read_bytes())
     (tmp_path / "logs" / "one.log").write_bytes(log.read_bytes())
+    (tmp_path / "snapshot.pickle").write_bytes(gzip.decompress(SNAPSHOT.read_bytes()))
     (tmp_path / "config.json").write_text(json.dumps(GEMMA), encoding="utf-8")
     commands = re.findall(r"^\$ (oortriage [^#\n]+)", README.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(commands) >= 7

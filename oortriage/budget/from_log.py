@@ -113,6 +113,8 @@ _QUALITY = {"exact": 2, "partial": 1, "paraphrase": 0}
 #: The flag that fixes the KV memory, and the line that confirms it: no measurement.
 _FLAG = "FA116"
 _BANNERS = ("FA101", "FA118")
+#: A dying engine writes its configuration once more (V1 core, dump_input.py): no run begins there.
+_DUMP = "Dumping input data"
 _KV_NAMES = frozenset({"kv_available_bytes", "kv_tokens", "kv_blocks"})
 
 
@@ -215,7 +217,9 @@ def _run(events: Sequence[Event], at_order: int | None) -> tuple[int, float]:
     """Find where a run begins and ends: a banner after KV figures begins the next one."""
     starts, seen = [0], False
     for event in events:
-        if seen and (event.code in _BANNERS or event.line.body.startswith("non-default args")):
+        body = event.line.body
+        begins = event.code in _BANNERS and not body.startswith(_DUMP)
+        if seen and (begins or body.startswith("non-default args")):
             starts.append(event.order)
             seen = False
         elif event.code != _FLAG and _KV_NAMES.intersection(event.match.numbers):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -193,6 +195,13 @@ def test_the_last_run_counts_and_each_run_can_be_asked_for() -> None:
     events = find_events(log, default_analyzer().matcher)
     earlier = read_figures(events, at_order=2)
     assert (earlier.spans["kv_tokens"].value, earlier.spans["max_model_len"].value) == (25000, 8192)
+
+
+def test_a_dying_engine_s_dump_begins_no_run(fixtures: Path) -> None:
+    log = default_analyzer().read(fixtures / "triton" / "vllm-36802-t4-fp32-head256" / "log.txt")
+    found = read_figures(find_events(log, default_analyzer().matcher))
+    assert found.lines["kv_available_bytes"] == 37
+    assert found.spans["kv_tokens"].value == 49_568
 
 
 def test_a_setting_in_front_of_the_runs_holds_for_them() -> None:

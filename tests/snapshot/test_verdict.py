@@ -59,7 +59,7 @@ def test_fragmentation_shows_its_arithmetic() -> None:
     assert not found.will_not_help
 
 
-@pytest.mark.parametrize("cause", set(PROGRAMS) - {"fragmentation"})
+@pytest.mark.parametrize("cause", sorted(set(PROGRAMS) - {"fragmentation"}))
 def test_expandable_segments_are_warned_of_where_they_do_nothing(cause: str) -> None:
     found = device_of(PROGRAMS[cause]().snapshot())
     assert any("expandable_segments" in one.advice for one in found.will_not_help)
