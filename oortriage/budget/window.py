@@ -44,7 +44,7 @@ def window(budget: LogBudget, short: Span) -> Window | None:
     """Return the shares of the card that leave the KV cache ``short`` bytes more; None without card or share.
 
     ``short`` may be negative: then less of the card would do. The upper end is the start gate where what was free
-    is printed, the CUDA graphs where they are outside of the share, else a share that leaves a little.
+    is printed, the CUDA graphs where they are outside of the share, and never more than leaves a little.
     """
     total, now = budget.span("capacity_bytes"), budget.value("gpu_memory_utilization")
     if not total or not now or total.low <= 0:
@@ -53,7 +53,7 @@ def window(budget: LogBudget, short: Span) -> Window | None:
     ends = [(HIGHEST, "some of every card is taken before the engine measures", False)]
     free = budget.value("free_bytes")
     if free is not None and 0 < free <= total.value and not before(budget.version, GATE_SINCE):
-        ends = [(free / total.value, f"{size_words(free)} of {size_words(total)} were free at start", True)]
+        ends.append((free / total.value, f"{size_words(free)} of {size_words(total)} were free at start", True))
     graphs = budget.value("cudagraph_bytes")
     if graphs and not budget.graphs_counted:
         beside = 1 - graphs / total.value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from oortriage.budget.from_log import LogFigures, read_figures
 from oortriage.budget.log_budget import LogBudget
 from oortriage.budget.rebuild import rebuild
@@ -15,6 +17,7 @@ _RESOURCES = frozenset({"kv_cache", "device_memory"})
 _BESIDE_THE_POOL = frozenset({"graph_capture", "warmup", "prefill", "decode"})
 #: Words of a prescription that names no number.
 _VAGUE = (" higher", "(lower)", "a smaller ")
+_SHARE = "--gpu-memory-utilization"
 #: A budget of fewer figures than this tells nothing that the verdict does not.
 _LEAST_FIGURES = 3
 
@@ -48,8 +51,9 @@ def prescribe(finding: Finding, view: BudgetView) -> None:
     """Put solved flags in the place of those without a number, and say where no value of a flag works."""
     for solution in view.solutions:
         if solution.kind == "no_window":
-            finding.prescriptions[:] = [one for one in finding.prescriptions if not _vague(one, "--gpu-memory-ut")]
-            finding.will_not_help.append(WillNotHelp("another --gpu-memory-utilization", solution.effect))
+            finding.prescriptions[:] = [one for one in finding.prescriptions if not _vague(one, _SHARE)]
+            if not any(one.change.startswith(_SHARE) for one in finding.prescriptions):
+                finding.will_not_help.append(WillNotHelp(f"another {_SHARE}", solution.effect))
             continue
         if not solution.change or (solution.kind == "length" and not _shortens(view, solution)):
             continue
@@ -58,7 +62,7 @@ def prescribe(finding: Finding, view: BudgetView) -> None:
         made = _prescription(solution)
         if not same:
             finding.prescriptions.append(made)
-        elif _vague(finding.prescriptions[same[0]], key):
+        elif _vague(finding.prescriptions[same[0]], key) or _falls_short(finding.prescriptions[same[0]], solution):
             finding.prescriptions[same[0]] = made
 
 
@@ -94,6 +98,14 @@ def _solutions(case: Case, budget: LogBudget) -> tuple[Solution, ...]:
 
 def _vague(one: Prescription, key: str) -> bool:
     return one.change.startswith(key) and any(word in one.change for word in _VAGUE)
+
+
+def _falls_short(one: Prescription, solution: Solution) -> bool:
+    """Tell whether a prescribed share gives the pool something, but less than one full request needs."""
+    said = one.change.removeprefix(f"{_SHARE} ")
+    if solution.kind != "utilization" or solution.value is None or not re.fullmatch(r"\d(?:\.\d+)?", said):
+        return False
+    return float(said) < solution.value
 
 
 def _prescription(solution: Solution) -> Prescription:

@@ -48,6 +48,18 @@ def test_v0_tokens_alone_no_longer_say_higher(analyzer: Analyzer) -> None:
     assert not any("higher" in one.change for one in diagnosis.prescriptions)
 
 
+def test_a_share_that_holds_no_full_request_gives_way_to_one_that_does(analyzer: Analyzer) -> None:
+    """Half a GiB is not enough for 32,768 tokens of 128 KiB: 4 GiB and the missing 1.05 of 24 are 0.7 + 0.21."""
+    diagnosis = analyzer.text(
+        profile_v0(24.0, 0.70, 16.0, 0.5, 1.35, -1.05)
+        + "INFO 02-26 09:54:05 executor_base.py:111] # cuda blocks: 0, # CPU blocks: 2048\n"
+        + "INFO 02-26 09:54:05 executor_base.py:116] Maximum concurrency for 32768 tokens per request: 0.00x\n"
+        + NO_BLOCKS
+    )
+    (share,) = by_flag(diagnosis, "--gpu-memory-utilization")
+    assert share == "--gpu-memory-utilization 0.92"
+
+
 def test_where_no_share_works_it_is_said(analyzer: Analyzer) -> None:
     diagnosis = analyzer.text(profile_v0(8.0, 0.7, 8.2, 0.2, 1.2, -4.0) + NO_BLOCKS)
     assert by_flag(diagnosis, "--gpu-memory-utilization") == []
