@@ -14,8 +14,10 @@ from oortriage.snapshot.model import Snapshot
 from oortriage.snapshot.parse import parse
 from oortriage.snapshot.pickle_reader import read_pickle
 
-#: Bytes of a file, unpacked. A pickle takes about ten times as much memory when it is read.
+#: Bytes of a file, unpacked. What is made of a pickle takes up to fifteen times as much memory.
 MAX_BYTES = 1 << 30
+#: Bytes of JSON, which is read at once: a pickle's steps are counted while it is read, and bound its memory.
+MAX_JSON_BYTES = 1 << 28
 
 
 def read_snapshot(path: str | Path, *, limit_bytes: int = MAX_BYTES) -> Snapshot:
@@ -45,6 +47,10 @@ def _values(data: bytes) -> tuple[Any, str]:
         raise InputError("a zip archive (what torch.save writes) and no memory snapshot")
     head = data[:100].lstrip()
     if head[:1] in (b"{", b"["):
+        if len(data) > MAX_JSON_BYTES:
+            raise InputError(
+                f"JSON of more than {MAX_JSON_BYTES:,} bytes: give the pickle, which is read in less memory"
+            )
         try:
             return msgspec.json.decode(data), "JSON"
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as problem:

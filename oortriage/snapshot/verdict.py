@@ -7,8 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from oortriage.evidence.values import MIB, format_bytes
+from oortriage.evidence.values import format_bytes
 from oortriage.ledger.decision import Step
+from oortriage.ledger.shortage import IDLE_SHARE, LARGEST_CARD, ROUNDING
 from oortriage.snapshot.model import DEFAULT_POOL, PoolId, Segment
 from oortriage.snapshot.request import Need, Offer, need, offer
 
@@ -23,13 +24,6 @@ Cause = Literal[
     "capacity",
     "undetermined",
 ]
-#: Bytes of the largest single GPU sold (B300 and MI355X, 288 GB; NVIDIA and AMD data sheets, 2026-11-29).
-LARGEST_CARD = 288 * 10**9
-#: Share of the reserved memory that must lie idle in one way before that way is the cause: below it the card is full.
-#: It is the share by which logs are told apart (``triage/device_cause``), where it reproduces hand labels.
-IDLE_SHARE = 0.20
-#: Free memory beyond the request below which a refusal may be rounding.
-ROUNDING = 50 * MIB
 
 
 class Verdict(msgspec.Struct, frozen=True):

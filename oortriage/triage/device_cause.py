@@ -1,7 +1,8 @@
 """Which of the ways to run out of the card's memory it was, by arithmetic on the message's figures.
 
-The order of the tests reproduces hand labels of 42 in 49 public reports that print their figures;
-the thresholds were chosen on the same reports.
+How often the order of the tests reproduces hand labels of public reports stands in docs/evidence/oom-causes.md; the
+thresholds were chosen on the same reports. That idle memory of private pools is counted as allocated was seen on a card
+(docs/evidence/snapshots.md).
 """
 
 from __future__ import annotations
@@ -13,19 +14,14 @@ import msgspec
 
 from oortriage.evidence.values import GIB, MIB, SENTINEL_BYTES, format_bytes
 from oortriage.ledger.decision import Step
+from oortriage.ledger.shortage import IDLE_SHARE, LARGEST_CARD, ROUNDING
 from oortriage.triage.case import Case
 from oortriage.triage.device_figures import Figures
 
 #: A request this many times the card is a wrong shape or an overflow, not a shortage.
 ABSURD = 50
-#: Share of the reserved memory that must lie idle before fragmentation is believed.
-IDLE_SHARE = 0.20
 #: Share of the allocated memory in private pools from which they are blamed for a refusal with enough free.
 POOL_SHARE = 0.3
-#: Segments are cut in steps of 2 and 20 MiB; a surplus below this may be rounding.
-ROUNDING = 50 * MIB
-#: Bytes of the largest single GPU sold (B300 and MI355X, 288 GB; NVIDIA and AMD data sheets, 2026-11-29).
-LARGEST_CARD = 288 * 10**9
 #: Unexplained memory from which another process is believed when no clause names one.
 UNEXPLAINED = 2.5 * GIB
 

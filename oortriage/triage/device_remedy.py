@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from oortriage.evidence.values import format_bytes
+from oortriage.ledger.shortage import IDLE_SHARE
 from oortriage.triage.case import Case, Finding
-from oortriage.triage.device_cause import IDLE_SHARE
 from oortriage.triage.device_figures import Figures
 from oortriage.triage.diagnosis import Prescription, WillNotHelp
 

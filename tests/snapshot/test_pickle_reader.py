@@ -158,6 +158,12 @@ def test_a_bomb_takes_no_memory_and_no_time(bomb: bytes) -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("name", ["a text of an exabyte", "bytes of an exabyte"])
+def test_a_length_is_held_against_what_is_there(name: str) -> None:
+    with pytest.raises(InputError, match=r"it announces 1,152,921,504,606,846,976 bytes and 2 are left"):
+        read_pickle(BOMBS[name])
+
+
 def test_lists_of_lists_that_stand_for_billions_are_only_as_large_as_the_file() -> None:
     """Each list holds the one before ten times: twenty levels stand for 10**20 values."""
     level = b"\x80\x04]\x94"

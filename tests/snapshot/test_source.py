@@ -151,6 +151,12 @@ def test_a_file_that_unpacks_to_more_than_the_limit_stops_there(tmp_path: Path) 
         read_snapshot(path, limit_bytes=1_000_000)
 
 
+def test_json_that_is_too_large_is_told_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oortriage.snapshot.source.MAX_JSON_BYTES", 1000)
+    with pytest.raises(InputError, match="JSON of more than 1,000 bytes"):
+        read_snapshot(written(tmp_path, json.dumps(allocator.capacity().snapshot()).encode()))
+
+
 def test_shared_lists_that_stand_for_too_much_stop_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small pickle may hold one block a million times, in a segment that is there a million times."""
     monkeypatch.setattr("oortriage.snapshot.parse.MAX_PARTS", 10_000)

@@ -101,7 +101,7 @@ def test_what_lies_idle_in_private_pools_is_no_plain_shortage(analyzer: Analyzer
     assert not any("expandable_segments" in change for change in changes(diagnosis))
 
 
-@pytest.mark.parametrize(("pools", "free"), [(0.5, 76.9), (15.0, 76.9), (62.2, 10.0)])
+@pytest.mark.parametrize(("pools", "free"), [(0.5, 76.9), (15.0, 76.9), (62.2, 10.0), (5.0, 95.0)])
 def test_a_pool_that_is_too_small_to_help_is_not_blamed(pools: float, free: float, analyzer: Analyzer) -> None:
     allocated = 139.8 - free - 0.6
     figures = gib(97.3, 139.8, free, allocated, idle=0.02, pools=pools, own=139.8 - free)
