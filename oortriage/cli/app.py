@@ -25,6 +25,7 @@ from oortriage.cli import (
     run,
     schema,
     serve,
+    watch,
 )
 from oortriage.cli.output import ReaderGoneError, complain, escape_unprintable
 from oortriage.cli.report import with_redact_value
@@ -70,6 +71,7 @@ app.command("report")(report.report)
 app.command("fit")(fit.fit)
 app.command("kernels")(kernels.kernels)
 app.command("device")(device.device)
+app.command("watch")(watch.watch)
 app.command("demo")(demo.demo)
 app.command("explain")(explain.explain)
 app.command("serve")(serve.serve)

@@ -19,6 +19,7 @@ class Kind(str, Enum):
     experiment = "experiment"
     fit = "fit"
     group = "group"
+    watch = "watch"
 
 
 def schema(
@@ -28,9 +29,12 @@ def schema(
     from oortriage.report import json as diagnosis
     from oortriage.report.groups import groups_schema
     from oortriage.report.replay import replay_schema
+    from oortriage.report.watch import watch_schema
 
     if of is Kind.group:
         table = groups_schema()
+    elif of is Kind.watch:
+        table = watch_schema()
     else:
         table = diagnosis.schema() if of is Kind.analyze else replay_schema(of.value)
     say(json.dumps(table, indent=2))

@@ -27,6 +27,7 @@ VERBS = (
     "fit",
     "kernels",
     "device",
+    "watch",
     "demo",
     "explain",
     "schema",
