@@ -6,9 +6,11 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any, Protocol
+
+import msgspec
 
 from oortriage.watch.recording import Recording
 from oortriage.watch.sample import Sample
@@ -89,14 +91,12 @@ def run(
 
 def replay(recording: Recording, watcher: Watcher, outputs: Sequence[Output], stop: Stop) -> None:
     """Feed a recording through the same rules, as fast as it reads."""
-    _all(recording.samples(), watcher, outputs, stop)
-
-
-def _all(samples: Iterable[Sample], watcher: Watcher, outputs: Sequence[Output], stop: Stop) -> None:
-    for sample in samples:
+    # Other processes asked for than when it was recorded: then nobody knows their children.
+    other = watcher.view.settings.pids != recording.header.settings.pids
+    for sample in recording.samples():
         if stop.is_set:
             return
-        _step(sample, watcher, outputs)
+        _step(msgspec.structs.replace(sample, family=()) if other else sample, watcher, outputs)
 
 
 def _step(sample: Sample, watcher: Watcher, outputs: Sequence[Output]) -> None:

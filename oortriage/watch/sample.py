@@ -75,7 +75,10 @@ class EngineLoad(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Sample(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="sample"):
-    """Everything read at one moment. ``time_s`` is in seconds since 1970, and never runs backwards within a run."""
+    """Everything read at one moment. ``time_s`` is in seconds since 1970, and never runs backwards within a run.
+
+    ``family`` holds the processes asked for and their children; empty when none were asked for.
+    """
 
     time_s: Seconds
     devices: Annotated[tuple[DeviceMemory, ...], msgspec.Meta(max_length=4096)] = ()
@@ -83,6 +86,7 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", 
     groups: Annotated[tuple[GroupMemory, ...], msgspec.Meta(max_length=4096)] = ()
     engine: EngineLoad | None = None
     problems: Annotated[tuple[Name, ...], msgspec.Meta(max_length=4096)] = ()
+    family: Annotated[tuple[Pid, ...], msgspec.Meta(max_length=4096)] = ()
 
 
 class Settings(msgspec.Struct, frozen=True):

@@ -92,8 +92,7 @@ class Watcher:
         for problem in complaints:
             if problem in self.problems or len(self.problems) < _MOST_PROBLEMS:
                 self.problems[problem] = self.problems.get(problem, 0) + 1
-        # The processes whose main memory was read are those asked for and their children.
-        asked = {*view.settings.pids, *(host.pid for host in sample.hosts)} if view.settings.pids else None
+        asked = {*view.settings.pids, *sample.family} if view.settings.pids else None
         for device in sample.devices:
             self._take_device(device, asked)
         for host in sample.hosts:

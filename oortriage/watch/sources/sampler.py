@@ -31,7 +31,7 @@ class Sampler:
         self._devices, self._host, self._engine, self._pids = devices, host, engine, pids
         self._clock, self._offset = clock, wall() - clock()
         self._family: list[int] = []
-        self._family_until = 0.0
+        self._family_until = float("-inf")
         self._same: dict[tuple[int, str], bool] = {}
 
     def read(self) -> Sample:
@@ -40,6 +40,7 @@ class Sampler:
         hosts, groups = self._host.read(self._host_pids(devices)) if self._host else ([], [])
         return Sample(
             time_s=self._clock() + self._offset,
+            family=tuple(self._family) if self._pids else (),
             devices=tuple(devices),
             hosts=tuple(hosts),
             groups=tuple(groups),
@@ -47,16 +48,12 @@ class Sampler:
             problems=tuple(problems),
         )
 
-    def family(self) -> list[int]:
-        """Return the processes asked for and those below them, looked up anew now and then."""
-        if self._host and self._pids and self._clock() >= self._family_until:
-            self._family = self._host.with_children(self._pids)
-            self._family_until = self._clock() + _FAMILY_EVERY_S
-        return self._family or self._pids
-
     def _host_pids(self, devices: list[DeviceMemory]) -> list[int]:
-        if self._pids:
-            return self.family()
+        if self._pids and self._host:
+            if self._clock() >= self._family_until:
+                self._family = self._host.with_children(self._pids)
+                self._family_until = self._clock() + _FAMILY_EVERY_S
+            return self._family
         found = {}
         for device in devices:
             for process in device.processes:
