@@ -41,12 +41,10 @@ def theil_sen(points: Sequence[Point]) -> Line | None:
 
     Takes n(n-1)/2 slopes, so keep n in the tens.
     """
-    slopes = sorted(
-        (later[1] - earlier[1]) / (later[0] - earlier[0])
-        for place, earlier in enumerate(points)
-        for later in points[place + 1 :]
-        if later[0] > earlier[0]
-    )
+    slopes: list[float] = []
+    for place, (time, value) in enumerate(points, 1):  # the inner loop is what a judgement costs
+        slopes += [(later - value) / (then - time) for then, later in points[place:] if then > time]
+    slopes.sort()
     if len(points) < 3 or len(slopes) < 3:
         return None
     slope = median(slopes)

@@ -14,7 +14,6 @@ from typing import Literal
 
 import msgspec
 
-from oortriage.watch.series import Series
 from oortriage.watch.slope import Line, Point, theil_sen
 
 #: ``steady``: grows without end as far as can be seen. ``settled``: grew and stopped. ``slowing``: grows less and less.
@@ -48,23 +47,18 @@ class Trend(msgspec.Struct, frozen=True, omit_defaults=True):
 YOUNG = Trend("young")
 
 
-def judge(series: Series, window_s: float, long_s: float, floor_bytes: float) -> Trend:
-    """Say what a series does over its short window, or over the long one where only that shows steady growth.
+def join(short: Trend, long: Trend, window_s: float, floor_bytes: float) -> Trend:
+    """Choose between what the short and the long window show: the long one counts where only it shows a steady growth.
 
-    Args:
-        series: the values.
-        window_s: the short window in seconds.
-        long_s: the long one.
-        floor_bytes: less growth in a window is flat.
+    ``window_s`` is the short window, ``floor_bytes`` the growth in it that counts.
     """
-    short = judge_points(series.short(), window_s, floor_bytes)
     # While the short window shows a rise that stops or slows, the long one only tells of the same rise, smoothed.
-    if short.kind not in ("flat", "uneven"):
+    if short.kind not in ("flat", "uneven") or long.kind != "steady":
         return short
-    long = judge_points(series.long(), long_s, floor_bytes)
-    if long.kind == "steady" and (short.kind == "flat" or long.slope > 0):
-        return long
-    return short
+    # A slope that the short window would have seen, and did not see, is over.
+    if short.kind == "flat" and long.slope * window_s >= 2 * floor_bytes:
+        return short
+    return long
 
 
 def judge_points(points: Sequence[Point], window_s: float, floor_bytes: float) -> Trend:
@@ -94,12 +88,10 @@ def judge_points(points: Sequence[Point], window_s: float, floor_bytes: float) -
             return msgspec.structs.replace(trend, kind="steady")
     if line.high < 0 and -trend.rise_bytes >= floor_bytes:
         return msgspec.structs.replace(trend, kind="shrinking")
-    # A change as large as the noise is no news.
-    return trend if change <= _OVER_NOISE * line.spread and line.low <= 0 <= line.high else _uneven(trend)
-
-
-def _uneven(trend: Trend) -> Trend:
-    return msgspec.structs.replace(trend, kind="uneven")
+    # Levels that differ no more than neighbours do are noise.
+    noise = median(abs(later[1] - earlier[1]) for earlier, later in pairwise(points))
+    flat = change <= 4 * noise and line.low <= 0 <= line.high
+    return trend if flat else msgspec.structs.replace(trend, kind="uneven")
 
 
 def _levels(points: Sequence[Point]) -> list[float]:
@@ -108,8 +100,14 @@ def _levels(points: Sequence[Point]) -> list[float]:
     return [median(value for _, value in points[begin:end]) for begin, end in pairwise(edges)]
 
 
-def _is_steady(points: Sequence[Point], line: Line, trend: Trend, levels: Sequence[float]) -> bool:
+def _smoothed(points: Sequence[Point]) -> list[float]:
+    """Return running medians of five: a dip or a spike of two bins vanishes, a step stays where it is."""
     values = [value for _, value in points]
+    return [median(values[max(0, place - 2) : place + 3]) for place in range(len(values))]
+
+
+def _is_steady(points: Sequence[Point], line: Line, trend: Trend, levels: Sequence[float]) -> bool:
+    values = _smoothed(points)
     rises = [later - earlier for earlier, later in pairwise(values) if later > earlier]
     if len(rises) < _LEAST_RISES or max(rises) > trend.rise_bytes / 2:
         return False
@@ -119,7 +117,19 @@ def _is_steady(points: Sequence[Point], line: Line, trend: Trend, levels: Sequen
     steps = [later - earlier for earlier, later in pairwise(levels)]
     grown = sum(one >= step / 4 for one in steps)
     going_on = steps[-1] >= 0.4 * step and steps[-1] + steps[-2] >= step
-    return grown >= len(steps) - 1 and min(steps) >= -step / 2 and going_on
+    return grown >= len(steps) - 1 and min(steps) >= -step / 2 and going_on and not _stopped(points, line, trend)
+
+
+def _stopped(points: Sequence[Point], line: Line, trend: Trend) -> bool:
+    """Tell whether the last few points lie clearly beneath the line: growth that ended a moment ago.
+
+    Clearly is more than a twentieth of the rise, and most of the largest jump: between two pieces that an allocator
+    takes there is nothing to be seen either.
+    """
+    begin = points[0][0]
+    below = median(line.start + line.slope * (time - begin) - value for time, value in points[-5:])
+    jump = max(abs(later - earlier) for earlier, later in pairwise(_smoothed(points)))
+    return below > 0.05 * trend.rise_bytes + 0.75 * jump
 
 
 def _ended(levels: Sequence[float], floor_bytes: float) -> bool:
@@ -142,7 +152,7 @@ def _slows(points: Sequence[Point]) -> float | None:
         return None
     before = first.slope * (points[half][0] - points[0][0])
     after = second.slope * (points[-1][0] - points[half][0])
-    jump = max((later[1] - earlier[1] for earlier, later in pairwise(points)), default=0.0)
+    jump = max((later - earlier for earlier, later in pairwise(_smoothed(points))), default=0.0)
     if before <= 0 or after + jump >= 0.75 * before:
         return None
     share = max(after, 0.0) / before

@@ -30,6 +30,7 @@ class Watched(msgspec.Struct):
     series: Series
     name: str = ""
     trend: Trend = YOUNG
+    long_trend: Trend = YOUNG
     limit_bytes: int | None = None
     left_bytes: int | None = None
     asked_for: bool = True

@@ -10,7 +10,7 @@ import msgspec
 from oortriage.watch.rules import RULES
 from oortriage.watch.sample import DeviceMemory, GroupMemory, Sample, Settings
 from oortriage.watch.series import LONG, Series
-from oortriage.watch.trend import judge
+from oortriage.watch.trend import join, judge_points
 from oortriage.watch.view import Finding, Key, View, Watched
 
 #: A finding must hold in so many judgements in a row to fire, and be absent in so many to be over.
@@ -61,6 +61,7 @@ class Watcher:
         self._alarms: dict[tuple[str, str], _Alarm] = {}
         self._findings: dict[tuple[str, str], Finding] = {}
         self._judged_until: float | None = None
+        self._judgements = 0
         self._kills: dict[str, float] = {}
         self.problems: dict[str, int] = {}
         self.ended: deque[Watched] = deque(maxlen=_MOST_SERIES)
@@ -156,8 +157,13 @@ class Watcher:
         view, settings = self.view, self.view.settings
         for gone in [key for key, one in view.watched.items() if self._gone(one)]:
             self.ended.append(view.watched.pop(gone))
+        window, floor = settings.window_s, settings.min_growth_bytes
+        self._judgements += 1
         for one in view.watched.values():
-            one.trend = judge(one.series, settings.window_s, settings.window_s * LONG, settings.min_growth_bytes)
+            # A point of the long window takes as many bins to come.
+            if self._judgements % LONG == 0:
+                one.long_trend = judge_points(one.series.long(), window * LONG, floor)
+            one.trend = join(judge_points(one.series.short(), window, floor), one.long_trend, window, floor)
         found = {(one.code, one.subject): one for rule in RULES for one in rule.check(view)}
         self._findings.update(found)
         events = []
