@@ -19,6 +19,9 @@ def flat(level: float = 70 * GIB) -> Curve:
     return lambda _: level
 
 
+_NOTHING = flat(0)
+
+
 def leak(per_minute: float, level: float = 10 * GIB, since: float = 0) -> Curve:
     return lambda t: level + max(0.0, t - since) * per_minute / 60
 
@@ -33,7 +36,7 @@ def samples(
     minutes: float,
     *,
     interval: float = 5.0,
-    others: Curve = flat(0),
+    others: Curve = _NOTHING,
     named: bool = True,
     host: dict[int, Curve] | None = None,
     group: Callable[[float], GroupMemory] | None = None,
