@@ -52,11 +52,15 @@ class HostSource:
     def read(self, pids: list[int]) -> tuple[list[HostMemory], list[GroupMemory]]:
         """Read processes and the groups they are in; a process that is gone is left out."""
         hosts, groups = [], {}
+        known: dict[bytes, GroupMemory | None] = {}  # a server's workers are in one group: read once a sample
         for pid in pids:
             fields = dict(_FIELD.findall(_read(self._proc / str(pid) / "status")))
             if not fields:
                 continue
-            group = self._group(pid)
+            place = _read(self._proc / str(pid) / "cgroup")
+            if place not in known:
+                known[place] = self._group(place)
+            group = known[place]
             if group:
                 groups[group.path] = group
             hosts.append(
@@ -88,9 +92,9 @@ class HostSource:
                 waiting += below.get(pid, [])
         return sorted(found)
 
-    def _group(self, pid: int) -> GroupMemory | None:
-        """Return the group of a process, or the one above it whose limit is nearest."""
-        lines = _read(self._proc / str(pid) / "cgroup").decode("utf-8", "replace").splitlines()
+    def _group(self, place: bytes) -> GroupMemory | None:
+        """Return the group that a process's ``cgroup`` file names, or the one above it whose limit is nearest."""
+        lines = place.decode("utf-8", "replace").splitlines()
         found: list[GroupMemory] = []
         for line in lines:
             _, controllers, path = [*line.split(":", 2), "", ""][:3]
