@@ -5,6 +5,8 @@ once (so the driver's own calls are not in it; ``benchmarks/watch_on_card.py`` t
 machine's /proc. Everything on: recording, table, exporter.
 """
 
+# ruff: noqa: D102, N802 (the stand-in answers under NVML's names)
+
 from __future__ import annotations
 
 import contextlib
@@ -38,20 +40,20 @@ class Driver:
     def __init__(self, cards: int, pids: list[int]) -> None:
         self._cards, self._pids, self._source = cards, pids, random.Random(1)
 
-    def nvmlInit(self) -> None: ...  # noqa: N802
-    def nvmlShutdown(self) -> None: ...  # noqa: N802
+    def nvmlInit(self) -> None: ...
+    def nvmlShutdown(self) -> None: ...
 
-    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+    def nvmlDeviceGetCount(self) -> int:
         return self._cards
 
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
         return index
 
-    def nvmlDeviceGetMemoryInfo(self, _handle: int) -> Any:  # noqa: N802
+    def nvmlDeviceGetMemoryInfo(self, _handle: int) -> Any:
         used = 70 * GIB + self._source.randrange(64 << 20)
         return SimpleNamespace(total=80 * GIB, used=used, free=80 * GIB - used)
 
-    def nvmlDeviceGetComputeRunningProcesses(self, handle: int) -> list[Any]:  # noqa: N802
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: int) -> list[Any]:
         mine = self._pids[handle :: self._cards]
         return [SimpleNamespace(pid=pid, usedGpuMemory=9 * GIB + self._source.randrange(64 << 20)) for pid in mine]
 

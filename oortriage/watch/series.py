@@ -49,6 +49,12 @@ class Series:
         bins = self._since(self._window * LONG)
         return [_middle(bins[place : place + LONG]) for place in range(len(bins) % LONG, len(bins), LONG)]
 
+    def is_high(self) -> bool:
+        """Tell whether the last bins lie in the top tenth of all that is kept: a leak has never been higher."""
+        ordered = sorted(value for _, value in self._bins)
+        recent = [value for _, value in self._since(5 * self._bin)]
+        return not recent or median(recent) >= ordered[int(0.9 * (len(ordered) - 1))]
+
     def _since(self, seconds: float) -> list[Point]:
         if not self._bins:
             return []

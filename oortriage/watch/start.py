@@ -60,19 +60,24 @@ def open_sampler(
     """
     notes = []
     engine = EngineSource(metrics) if metrics else None
+    host = host or HostSource()
+    notes += [
+        f"process {pid} is not in /proc: its main memory is not read" for pid in settings.pids if not host.has(pid)
+    ]
     devices = open_nvml(gpus, nvml)
     if isinstance(devices, Unavailable):
         reason = f"device memory is not watched: {devices.reason}; {devices.remedy}"
-        if gpus or not (settings.pids or engine):
-            raise NothingToWatchError(reason if gpus else f"{reason}. Without a device, say --pid or --metrics")
+        if gpus or not (engine or any(map(host.has, settings.pids))):
+            why = f"{notes[0]}; {reason}" if notes else f"{reason}. Without a device, say --pid or --metrics"
+            raise NothingToWatchError(reason if gpus else why)
         notes.append(reason)
-        return Sampler(None, host or HostSource(), engine, list(settings.pids)), notes
+        return Sampler(None, host, engine, list(settings.pids)), notes
     unknown = missing(devices, gpus)
     if unknown:
         have = ", ".join(open_labels(nvml))
         devices.close()
         raise UsageError(f"--gpu {unknown[0]}: no such device; there are {have}")
-    return Sampler(devices, host or HostSource(), engine, list(settings.pids)), notes
+    return Sampler(devices, host, engine, list(settings.pids)), notes
 
 
 def open_labels(nvml: Any = None) -> list[str]:

@@ -75,6 +75,9 @@ class Summary(msgspec.Struct, frozen=True):
 def summarise(watcher: Watcher, *, cpu_s: float, interrupted: bool = False, notes: Iterable[str] = ()) -> Summary:
     """Put a run together; ``cpu_s`` is the processor time it took."""
     view = watcher.view
+    notes = list(notes)
+    if watcher.dropped:
+        notes.append(f"{watcher.dropped} samples were out of order, and left out")
     rows = [row(one) for key, one in sorted(view.watched.items())]
     rows += [row(one, ended=True) for one in watcher.ended]
     return Summary(

@@ -27,6 +27,9 @@ _LEAST_POINTS, _LEAST_RISES = 12, 5
 _WHOLE = 0.85
 #: The rise must be this many times the spread of what the line leaves over.
 _OVER_NOISE = 2.0
+#: A series is judged again with every bin, so an alarm takes more than 95 %: the slope must be as many half widths of
+#: the 95 % interval above zero as make 99.9 % (3.29 against 1.96 deviations).
+_SURE = 3.29 / 1.96
 
 
 class Trend(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -47,11 +50,14 @@ class Trend(msgspec.Struct, frozen=True, omit_defaults=True):
 YOUNG = Trend("young")
 
 
-def join(short: Trend, long: Trend, window_s: float, floor_bytes: float) -> Trend:
+def join(short: Trend, long: Trend, window_s: float, floor_bytes: float, *, high: bool = True) -> Trend:
     """Choose between what the short and the long window show: the long one counts where only it shows a steady growth.
 
-    ``window_s`` is the short window, ``floor_bytes`` the growth in it that counts.
+    ``window_s`` is the short window, ``floor_bytes`` the growth in it that counts; ``high``: the level is among the
+    highest of the long window, without which growth is a way back up.
     """
+    if short.kind == "steady" and not high:
+        return msgspec.structs.replace(short, kind="uneven")
     # While the short window shows a rise that stops or slows, the long one only tells of the same rise, smoothed.
     if short.kind not in ("flat", "uneven") or long.kind != "steady":
         return short
@@ -111,7 +117,7 @@ def _is_steady(points: Sequence[Point], line: Line, trend: Trend, levels: Sequen
     rises = [later - earlier for earlier, later in pairwise(values) if later > earlier]
     if len(rises) < _LEAST_RISES or max(rises) > trend.rise_bytes / 2:
         return False
-    if trend.rise_bytes < _OVER_NOISE * line.spread:
+    if trend.rise_bytes < _OVER_NOISE * line.spread or line.slope < _SURE * (line.slope - line.low):
         return False
     step = trend.rise_bytes / _PARTS
     steps = [later - earlier for earlier, later in pairwise(levels)]

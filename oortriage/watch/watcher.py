@@ -14,7 +14,7 @@ from oortriage.watch.trend import join, judge_points
 from oortriage.watch.view import Finding, Key, View, Watched
 
 #: A finding must hold in so many judgements in a row to fire, and be absent in so many to be over.
-RAISE_AFTER, CLEAR_AFTER = 3, 6
+RAISE_AFTER, CLEAR_AFTER = 6, 6
 #: Facts that a single reading proves.
 _AT_ONCE = ("WH304",)
 #: Different complaints of the sources that are kept.
@@ -163,7 +163,9 @@ class Watcher:
             # A point of the long window takes as many bins to come.
             if self._judgements % LONG == 0:
                 one.long_trend = judge_points(one.series.long(), window * LONG, floor)
-            one.trend = join(judge_points(one.series.short(), window, floor), one.long_trend, window, floor)
+            short = judge_points(one.series.short(), window, floor)
+            high = short.kind != "steady" or one.series.is_high()
+            one.trend = join(short, one.long_trend, window, floor, high=high)
         found = {(one.code, one.subject): one for rule in RULES for one in rule.check(view)}
         self._findings.update(found)
         events = []

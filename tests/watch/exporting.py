@@ -18,6 +18,7 @@ def everything() -> list[Sample]:
         samples(
             {7: flat(30 * GIB), 8: leak(41 * MIB)},
             14,
+            interval=10,
             host={8: leak(400 * MIB, GIB)},
             group=lambda t: GroupMemory(
                 "/pod",

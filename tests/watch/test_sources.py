@@ -289,6 +289,13 @@ def test_without_a_device_a_process_can_still_be_watched(kernel: Path) -> None:
     assert told.value.exit_code == 3
 
 
+def test_a_process_that_is_not_there_is_told(kernel: Path) -> None:
+    _, (note,) = open_sampler(Settings(pids=(10, 77)), [], "", FakeNvml(card()), host(kernel))
+    assert note == "process 77 is not in /proc: its main memory is not read"
+    with pytest.raises(NothingToWatchError, match="process 77 is not in /proc"):
+        open_sampler(Settings(pids=(77,)), [], "", FakeNvml(nvmlInit=NVMLError(9)), host(kernel))
+
+
 def test_a_device_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(UsageError, match="--gpu 5: no such device; there are 0, 1"):
         open_sampler(Settings(), ["5"], "", FakeNvml(card(0), card(1)))

@@ -16,7 +16,10 @@ def check(view: View) -> list[Finding]:
     """Find groups with kills since the run began."""
     return [
         Finding(
-            CODE, f"group {path}", f"control group {path}: {count:.0f} processes killed by the kernel", {"kills": count}
+            CODE,
+            f"group {path}",
+            f"control group {path}: killed by the kernel for lack of memory: {count:.0f}",
+            {"kills": count},
         )
         for path, count in sorted(view.oom_kills.items())
         if count > 0

@@ -35,6 +35,10 @@ class HostSource:
         except OSError:
             return False
 
+    def has(self, pid: int) -> bool:
+        """Tell whether a process is there."""
+        return (self._proc / str(pid)).is_dir()
+
     def is_same(self, pid: int, name: str) -> bool:
         """Tell whether a process of the driver's list is the one with that number here.
 
