@@ -29,6 +29,7 @@ from oortriage.cli import (
     schema,
     serve,
     snapshot,
+    watch,
 )
 from oortriage.cli.output import ReaderGoneError, complain, escape_unprintable
 from oortriage.cli.report import with_redact_value
@@ -78,6 +79,7 @@ app.command("snapshot")(snapshot.snapshot)
 app.command("device")(device.device)
 app.command("lint")(lint.lint)
 app.command("doctor")(doctor.doctor)
+app.command("watch")(watch.watch)
 app.command("demo")(demo.demo)
 app.command("explain")(explain.explain)
 app.command("serve")(serve.serve)

@@ -25,6 +25,7 @@ class Kind(str, Enum):
     snapshot = "snapshot"
     lint = "lint"
     doctor = "doctor"
+    watch = "watch"
 
 
 #: Where each output's schema is made; imported for the one that is asked for.
@@ -36,6 +37,7 @@ _MADE_IN = {
     Kind.snapshot: ("snapshot", "snapshot_schema"),
     Kind.lint: ("lint", "lint_schema"),
     Kind.doctor: ("doctor", "doctor_schema"),
+    Kind.watch: ("watch", "watch_schema"),
 }
 
 

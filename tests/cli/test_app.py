@@ -31,6 +31,7 @@ VERBS = (
     "snapshot",
     "lint",
     "doctor",
+    "watch",
     "demo",
     "explain",
     "schema",
