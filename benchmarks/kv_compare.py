@@ -271,6 +271,8 @@ def _page(rows: list[dict[str, Any]], total: int) -> str:
         "PyTorch (`custom_ops: none`) and FlashInfer's sampler was off; with vLLM's own kernels, compiled, or in another",
         "release the peak is another, and `oortriage budget` gives it a range.",
         "",
+        _heavier(rows),
+        "",
         "## Tokens",
         "",
         "| setting | arguments | predicted | range | from printed GiB | from bytes | printed | error |",
@@ -323,6 +325,21 @@ def _page(rows: list[dict[str, Any]], total: int) -> str:
         cells = [f"{row['predicted'][f'{name}_bytes'] / GIB:.3f} / {found[name] / GIB:.3f}" for name in names]
         lines.append(f"| {row['setting']} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _heavier(rows: list[dict[str, Any]]) -> str:
+    """Say how much more the weights took than was computed; a part of it is torch's rounding of large tensors."""
+    more = [
+        (row["measured_bytes"]["weights"] - row["predicted"]["weights_bytes"], row)
+        for row in rows
+        if row["measured_bytes"].get("weights")
+    ]
+    most, row = max(more, key=lambda one: one[0] / one[1]["measured_bytes"]["weights"])
+    return (
+        f"Weights took {min(one[0] for one in more) / 2**20:.2f} to {max(one[0] for one in more) / 2**20:.0f} MiB more than "
+        f"computed, at most {most / row['measured_bytes']['weights']:.1%} ({row['setting']}): torch hands out large tensors "
+        "in whole pieces of 2 MiB, which explains a part of it and not all."
+    )
 
 
 def _told(row: dict[str, Any]) -> str:

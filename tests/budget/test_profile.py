@@ -63,7 +63,9 @@ def test_engine_starts_are_met_to_a_few_mib(row: dict) -> None:
     measured, predicted = row["measured_bytes"], row["predicted"]
     within = {"rel": 0.05} if row["held_out"] else {"abs": 4 << 20}
     assert predicted["activation_bytes"] == pytest.approx(measured["activation"], **within)
-    assert predicted["weights_bytes"] == pytest.approx(measured["weights"], rel=0.01)
+    # Torch rounds large tensors up, so the weights are never less than computed (docs/evidence/kv-starts.md).
+    assert predicted["weights_bytes"] <= measured["weights"]
+    assert predicted["weights_bytes"] == pytest.approx(measured["weights"], rel=0.015 if row["held_out"] else 0.01)
 
 
 def test_the_larger_of_two_moments_counts() -> None:
