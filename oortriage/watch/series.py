@@ -49,11 +49,18 @@ class Series:
         bins = self._since(self._window * LONG)
         return [_middle(bins[place : place + LONG]) for place in range(len(bins) % LONG, len(bins), LONG)]
 
-    def is_high(self) -> bool:
-        """Tell whether the last bins lie in the top tenth of all that is kept: a leak has never been higher."""
-        ordered = sorted(value for _, value in self._bins)
-        recent = [value for _, value in self._since(5 * self._bin)]
-        return not recent or median(recent) >= ordered[int(0.9 * (len(ordered) - 1))]
+    def is_high(self, margin: float) -> bool:
+        """Tell whether the last bins lie by ``margin`` above all before the short window, its highest fiftieth aside.
+
+        A leak has never been so high; an allocator's tooth that is longer than the window has. A short peak (a profile
+        run) does not count.
+        """
+        recent = self._since(5 * self._bin)
+        window = self._since(self._window)
+        before = sorted(value for time, value in self._bins if time < window[0][0]) if window else []
+        if not before:
+            return True
+        return median(value for _, value in recent) > before[int(0.98 * (len(before) - 1))] + margin
 
     def _since(self, seconds: float) -> list[Point]:
         if not self._bins:

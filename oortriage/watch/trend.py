@@ -53,8 +53,8 @@ YOUNG = Trend("young")
 def join(short: Trend, long: Trend, window_s: float, floor_bytes: float, *, high: bool = True) -> Trend:
     """Choose between what the short and the long window show: the long one counts where only it shows a steady growth.
 
-    ``window_s`` is the short window, ``floor_bytes`` the growth in it that counts; ``high``: the level is among the
-    highest of the long window, without which growth is a way back up.
+    ``window_s`` is the short window, ``floor_bytes`` the growth in it that counts; ``high``: the level lies
+    above all before, without which growth is a way back up.
     """
     if short.kind == "steady" and not high:
         return msgspec.structs.replace(short, kind="uneven")

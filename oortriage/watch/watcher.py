@@ -15,6 +15,8 @@ from oortriage.watch.view import Finding, Key, View, Watched
 
 #: A finding must hold in so many judgements in a row to fire, and be absent in so many to be over.
 RAISE_AFTER, CLEAR_AFTER = 6, 6
+#: Of a window's rise, growth must lie above everything before it.
+_ABOVE = 0.4
 #: Facts that a single reading proves.
 _AT_ONCE = ("WH304",)
 #: Different complaints of the sources that are kept.
@@ -164,7 +166,7 @@ class Watcher:
             if self._judgements % LONG == 0:
                 one.long_trend = judge_points(one.series.long(), window * LONG, floor)
             short = judge_points(one.series.short(), window, floor)
-            high = short.kind != "steady" or one.series.is_high()
+            high = short.kind != "steady" or one.series.is_high(_ABOVE * short.rise_bytes)
             one.trend = join(short, one.long_trend, window, floor, high=high)
         found = {(one.code, one.subject): one for rule in RULES for one in rule.check(view)}
         self._findings.update(found)
