@@ -14,11 +14,10 @@ from typing import Any
 import msgspec
 
 from oortriage.gpu import nvml_trouble as trouble
+from oortriage.gpu.nvml_library import open_library, told, told_bytes
 from oortriage.gpu.nvml_trouble import Place, Unavailable
 from oortriage.gpu.visible_devices import Candidate, Visible, visible
 
-#: NVML's mark for "not known" (an unsigned -1).
-_NOT_AVAILABLE = (1 << 64) - 1
 _MOST_DEVICES, _MOST_INSTANCES = 1024, 64
 
 
@@ -94,17 +93,9 @@ def devices(
         own_pid: the process marked as our own.
     """
     place = place or trouble.this_place()
-    if nvml is None:
-        if trouble.on_macos():
-            return trouble.no_such_system()
-        try:
-            import pynvml as nvml  # type: ignore[import-untyped,unused-ignore,no-redef]
-        except Exception:  # noqa: BLE001 (a broken module is no better than none)
-            return trouble.no_module()
-    try:
-        nvml.nvmlInit()
-    except Exception as problem:  # noqa: BLE001 (whatever it is, it is a value here)
-        return trouble.unavailable(problem, place)
+    nvml = open_library(nvml, place)
+    if isinstance(nvml, Unavailable):
+        return nvml
     try:
         return _read(nvml, os.environ if environment is None else environment, place, own_pid or os.getpid())
     except Exception as problem:  # noqa: BLE001
@@ -159,7 +150,7 @@ class _Asking:
         return value if isinstance(value, str) else None
 
     def number(self, name: str, *arguments: Any) -> int | None:
-        return _number(self.value(name, *arguments, quiet=True))
+        return told(self.value(name, *arguments, quiet=True))
 
 
 def _device(ask: _Asking, handle: Any, index: int, driver: str, cuda: str, own_pid: int) -> Device:
@@ -170,9 +161,9 @@ def _device(ask: _Asking, handle: Any, index: int, driver: str, cuda: str, own_p
         uuid=ask.text("nvmlDeviceGetUUID", handle) or "",
         name=ask.text("nvmlDeviceGetName", handle) or "",
         capability=_pair(ask.value("nvmlDeviceGetCudaComputeCapability", handle)),
-        total_bytes=_size(memory, "total"),
-        used_bytes=_size(memory, "used"),
-        free_bytes=_size(memory, "free"),
+        total_bytes=told_bytes(memory, "total"),
+        used_bytes=told_bytes(memory, "used"),
+        free_bytes=told_bytes(memory, "free"),
         processes=_processes(ask, handle, own_pid),
         mig=bool(mode[0]) if mode else None,
         instances=_instances(ask, handle) if mode and mode[0] else (),
@@ -199,7 +190,7 @@ def _processes(ask: _Asking, handle: Any, own_pid: int) -> tuple[Process, ...]:
     for kind in ("Compute", "Graphics"):
         listed = ask.value(f"nvmlDeviceGet{kind}RunningProcesses", handle)
         for one in listed if isinstance(listed, (list, tuple)) else ():
-            pid, used = _number(getattr(one, "pid", None)), _size(one, "usedGpuMemory")
+            pid, used = told(getattr(one, "pid", None)), told_bytes(one, "usedGpuMemory")
             if pid is None or (pid in found and (used or 0) <= (found[pid].used_bytes or 0)):
                 continue
             found[pid] = Process(pid, _process_name(ask, pid), used, own=pid == own_pid)
@@ -229,9 +220,9 @@ def _instances(ask: _Asking, handle: Any) -> tuple[MigInstance, ...]:
                 name=ask.text("nvmlDeviceGetName", part) or "",
                 gpu_instance=ask.number("nvmlDeviceGetGpuInstanceId", part),
                 compute_instance=ask.number("nvmlDeviceGetComputeInstanceId", part),
-                total_bytes=_size(memory, "total"),
-                used_bytes=_size(memory, "used"),
-                free_bytes=_size(memory, "free"),
+                total_bytes=told_bytes(memory, "total"),
+                used_bytes=told_bytes(memory, "used"),
+                free_bytes=told_bytes(memory, "free"),
             )
         )
     return tuple(found)
@@ -293,17 +284,8 @@ def _cuda_version(number: int | None) -> str:
     return f"{number // 1000}.{number % 1000 // 10}" if number and number >= 1000 else ""
 
 
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _size(holder: Any, name: str) -> int | None:
-    value = _number(getattr(holder, name, None))
-    return None if value is None or value >= _NOT_AVAILABLE else value
-
-
 def _pair(value: Any) -> tuple[int, int] | None:
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         return None
-    first, second = _number(value[0]), _number(value[1])
+    first, second = told(value[0]), told(value[1])
     return None if first is None or second is None else (first, second)

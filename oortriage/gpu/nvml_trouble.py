@@ -22,7 +22,7 @@ class Unavailable(msgspec.Struct, frozen=True):
     kind: Kind = "other"
 
 
-#: Codes of nvml.h (nvmlReturn_t), read 2026-12-01 in the CUDA 13 header that nvidia-ml-py is made from.
+#: Codes of nvml.h (nvmlReturn_t), read 2026-11-29 in the CUDA 13 header that nvidia-ml-py is made from.
 NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND, DRIVER_NOT_LOADED, TIMEOUT = 3, 4, 6, 9, 10
 LIBRARY_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, OPERATING_SYSTEM, MISMATCH, GPU_NOT_FOUND = 12, 15, 16, 17, 18, 28
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from oortriage.gpu import nvml_trouble as trouble
+from oortriage.gpu.nvml_library import open_library, told_bytes
 from oortriage.gpu.nvml_trouble import Unavailable
 from oortriage.watch.sample import DeviceMemory, ProcessMemory
 
-#: NVML's mark for "not known" (an unsigned -1); nothing real comes near half of it.
-_NOT_AVAILABLE = 1 << 60
 _MOST_DEVICES, _MOST_INSTANCES = 1024, 64
 _KINDS = ("Compute", "Graphics")
 
@@ -57,9 +56,9 @@ class NvmlSource:
             part.label,
             part.uuid,
             part.name,
-            _size(memory, "total"),
-            _size(memory, "used"),
-            _size(memory, "free"),
+            told_bytes(memory, "total"),
+            told_bytes(memory, "used"),
+            told_bytes(memory, "free"),
             self._processes(part, problems),
         )
 
@@ -80,7 +79,7 @@ class NvmlSource:
             for one in listed if isinstance(listed, (list, tuple)) else ():
                 pid = getattr(one, "pid", None)
                 if isinstance(pid, int) and pid >= 0:
-                    used = _size(one, "usedGpuMemory")
+                    used = told_bytes(one, "usedGpuMemory")
                     found[pid] = used if found.get(pid) is None else max(found[pid] or 0, used or 0)
         return tuple(ProcessMemory(pid, self._name(pid), used) for pid, used in sorted(found.items()))
 
@@ -109,17 +108,9 @@ def open_nvml(wanted: list[str], nvml: Any = None) -> NvmlSource | Unavailable:
         The source, or why there is none. A name that no device has is left to :func:`missing`.
     """
     place = trouble.this_place()
-    if nvml is None:
-        if trouble.on_macos():
-            return trouble.no_such_system()
-        try:
-            import pynvml as nvml  # type: ignore[import-untyped,unused-ignore,no-redef]
-        except Exception:  # noqa: BLE001 (a broken module is no better than none)
-            return trouble.no_module()
-    try:
-        nvml.nvmlInit()
-    except Exception as problem:  # noqa: BLE001 (whatever it is, it is a value here)
-        return trouble.unavailable(problem, place)
+    nvml = open_library(nvml, place)
+    if isinstance(nvml, Unavailable):
+        return nvml
     try:
         count = nvml.nvmlDeviceGetCount()
         parts = _parts(nvml, min(count, _MOST_DEVICES) if isinstance(count, int) else 0)
@@ -188,8 +179,3 @@ def _text(nvml: Any, name: str, handle: Any) -> str:
     if isinstance(said, bytes):
         return said.decode("utf-8", "replace")
     return said if isinstance(said, str) else ""
-
-
-def _size(holder: Any, name: str) -> int | None:
-    value = getattr(holder, name, None)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NOT_AVAILABLE else None
