@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oortriage.budget.groups import group_size
@@ -25,12 +25,14 @@ from tests.budget.configs import (
 LLAMA, DEEPSEEK = read_model(LLAMA_3_8B), read_model(DEEPSEEK_V3)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(KNOWN), st.sampled_from([1, 2, 4, 8, 16, 32]), st.integers(1, 64))
 def test_heads_are_divided_until_one_is_left_and_then_copied(version: str, tp: int, kv_heads: int) -> None:
     model = read_model({**LLAMA_3_8B, "num_key_value_heads": kv_heads})
     assert kv_layout(model, version, tp=tp).bytes_per_token.value == 32 * 2 * 128 * 2 * max(1, kv_heads // tp)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(KNOWN[6:]), st.sampled_from([1, 2, 4, 8, 16, 32, 64, 128]))
 def test_the_vector_of_mla_is_on_every_rank(version: str, tp: int) -> None:
     assert kv_layout(DEEPSEEK, version, tp=tp).bytes_per_token.value == 70272

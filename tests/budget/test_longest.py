@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oortriage.budget.figure import Figure
@@ -11,6 +11,7 @@ from oortriage.budget.longest import longest_request
 from tests.budget.test_pool import GIB, MODELS, V1, laid
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(V1), st.sampled_from(list(MODELS)), st.integers(0, 8 * GIB))
 def test_one_token_more_would_not_do(version: str, model: str, size: int) -> None:
     layout = laid(model, version)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oortriage.budget.model import Model, read_model
@@ -218,6 +218,7 @@ KEYS = sorted(
 )
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from([LLAMA_3_8B, DEEPSEEK_V3, QWEN3_NEXT, GPT_OSS_20B]),
     st.dictionaries(st.sampled_from(KEYS), values, max_size=4),

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oortriage.budget.figure import Figure
@@ -31,6 +31,7 @@ sizes = st.integers(0, 200 * GIB)
 lengths = st.integers(1, 200_000)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(V1), st.sampled_from(list(MODELS)), sizes, sizes, lengths)
 def test_more_memory_never_holds_less(version: str, model: str, one: int, other: int, length: int) -> None:
     small, large = sorted((one, other))
@@ -43,6 +44,7 @@ def test_more_memory_never_holds_less(version: str, model: str, one: int, other:
     assert more.serves or not less.serves
 
 
+@settings(deadline=None)
 @given(st.sampled_from(V1), st.sampled_from(list(MODELS)), sizes, lengths, lengths)
 def test_a_longer_request_never_fits_more_often(version: str, model: str, size: int, one: int, other: int) -> None:
     short, long = sorted((one, other))
@@ -52,6 +54,7 @@ def test_a_longer_request_never_fits_more_often(version: str, model: str, size: 
     assert less.needed_bytes.value >= more.needed_bytes.value
 
 
+@settings(deadline=None)
 @given(st.sampled_from(KNOWN), sizes, st.sampled_from([8, 16, 32]), st.integers(1, 500))
 def test_tokens_are_blocks_times_block_size_for_a_uniform_model(
     version: str, size: int, block: int, count: int
@@ -62,6 +65,7 @@ def test_tokens_are_blocks_times_block_size_for_a_uniform_model(
     assert found.num_blocks.value * 131072 * block <= size
 
 
+@settings(deadline=None)
 @given(st.sampled_from(V1), st.sampled_from(list(MODELS)), sizes, lengths)
 def test_newer_checks_admit_only_what_is_there(version: str, model: str, size: int, length: int) -> None:
     """From 0.30 on what is admitted can be served: the null block is taken off."""

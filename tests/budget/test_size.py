@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oortriage.budget.size import parse_size
@@ -47,6 +47,7 @@ def test_no_sizes(text: str) -> None:
         parse_size(text, "--kv-memory")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=12))
 def test_any_text_is_a_size_or_a_plain_error(text: str) -> None:
     told, size = "", 0

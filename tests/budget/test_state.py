@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oortriage.budget.state import State, read_state, state_elements
@@ -59,6 +59,7 @@ def test_configs_that_do_not_tell(config: dict[str, Any]) -> None:
     assert read_state(config, str(config.get("model_type", ""))) is None
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(["mamba1", "mamba2", "gdn", "kda", "linear", "conv"]),
     st.tuples(*[st.integers(0, 4096)] * 8),
