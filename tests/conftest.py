@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,3 +22,12 @@ def analyzer() -> Analyzer:
 @pytest.fixture(scope="session")
 def fixtures() -> Path:
     return ROOT / "fixtures"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give a file's tests to one worker, in order: what they compile or read for all of them is made once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    config.option.loadscopereorder = False  # long files stand in the middle, and short ones at the end
+    return LoadFileScheduling(config, log)
