@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -60,18 +63,63 @@ def compile_cells(kernel: str, card: Card, cells: Sequence[Cell | dict], version
         source = find_source(recipe.library, version) if recipe.library else None
     except SourceError as problem:
         pytest.skip(str(problem))
-    job = Job(kernel, card, tuple(full), source)
-    worker = [sys.executable, "-m", "oortriage.replay.worker"]
-    done = subprocess.run(
-        worker, input=msgspec.json.encode(job), capture_output=True, check=False, env=compiler_env().variables()
-    )
-    outcomes = [msgspec.json.decode(line, type=Outcome) for line in done.stdout.splitlines()]
-    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    job = msgspec.json.encode(Job(kernel, card, tuple(full), source))
+    code, said, complained = _forked(job) if recipe.needs_torch else _started(job)
+    outcomes = [msgspec.json.decode(line, type=Outcome) for line in said.splitlines()]
+    assert code == 0, complained.decode()[-2000:]
     if outcomes and outcomes[0].cell < 0:  # the job did not start
         failure = outcomes[0].failure
         pytest.skip(failure.message if failure else "the worker did not start")
     assert len(outcomes) == len(full)
     return outcomes
+
+
+def _started(job: bytes) -> tuple[int, bytes, bytes]:
+    worker = [sys.executable, "-m", "oortriage.replay.worker"]
+    done = subprocess.run(worker, input=job, capture_output=True, check=False, env=compiler_env().variables())
+    return done.returncode, done.stdout, done.stderr
+
+
+#: Imports what every worker imports, then becomes one worker a line: a folder with the job, and with room for what it
+#: says. Importing takes seconds, which a hundred tests would each spend.
+_PARENT = """
+import os, sys
+import torch, triton
+import oortriage.replay.worker as worker
+
+for line in sys.stdin:
+    place = line.strip()
+    child = os.fork()
+    if not child:
+        for number, name in enumerate(("job", "said", "complained")):
+            flags = os.O_RDONLY if not number else os.O_WRONLY | os.O_CREAT
+            os.dup2(os.open(os.path.join(place, name), flags, 0o600), number)
+        sys.stdin = os.fdopen(0)
+        worker.main()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@cache
+def _parent() -> subprocess.Popen[str]:
+    """Start the parent of all workers of this process; it ends when its standard input does."""
+    return subprocess.Popen(
+        [sys.executable, "-c", _PARENT],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=compiler_env().variables(),
+    )  # fmt: skip
+
+
+def _forked(job: bytes) -> tuple[int, bytes, bytes]:
+    parent = _parent()
+    assert parent.stdin
+    assert parent.stdout
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "job").write_bytes(job)
+        parent.stdin.write(f"{place}\n")
+        parent.stdin.flush()
+        code = int(parent.stdout.readline())
+        return code, (folder / "said").read_bytes(), (folder / "complained").read_bytes()
 
 
 def kernel_of(outcome: Outcome, name: str) -> Kernel:
