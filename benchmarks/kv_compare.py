@@ -146,7 +146,7 @@ def _left(
         eager=True,
         sampler=None if plain else "triton",
         native=not plain,
-    )
+    ).figure
     free = printed.get("gate_free_gib") or printed.get("free_at_start_gib")
     return available_for_kv(
         version=VERSION,

@@ -22,9 +22,10 @@ from oortriage.budget.kv import kv_layout, pool
 from oortriage.budget.log_budget import LogBudget
 from oortriage.budget.model import Model, read_model
 from oortriage.budget.rebuild import SWAP_SPACE, rebuild
-from oortriage.budget.span import GIB, Span, exactly, rounded
+from oortriage.budget.span import Span, exactly, rounded
 from oortriage.errors import OortriageError
 from oortriage.evidence.event import find_events
+from oortriage.evidence.values import GIB
 from oortriage.fix.engine.model import CONFIG
 from oortriage.intake.line import Piece
 from oortriage.intake.log import build_log

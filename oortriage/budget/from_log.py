@@ -7,11 +7,11 @@ The wordings by release are rules of the role fact (``rules/facts/FA1*.toml``) a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 import msgspec
 
 from oortriage.budget.figure import Figure
+from oortriage.budget.log_budget import Engine
 from oortriage.budget.span import Span, exactly, printed_bytes, rounded
 from oortriage.evidence.event import Event
 
@@ -307,9 +307,6 @@ def _usage(run: Sequence[Event]) -> Usage | None:
         None if running is None else int(running),
         len(lines),
     )
-
-
-Engine = Literal["V0", "V1", ""]
 
 
 def engine_of(figures: LogFigures) -> Engine:

@@ -7,9 +7,10 @@ from typing import Literal
 import msgspec
 
 from oortriage.budget.figure import Figure
-from oortriage.budget.from_log import Engine
 from oortriage.budget.span import Span
 
+#: The engine that wrote the log; empty where it does not tell.
+Engine = Literal["V0", "V1", ""]
 PartKind = Literal[
     "weights", "activations", "non_torch", "graphs", "other", "kv", "outside", "missing", "others", "free"
 ]

@@ -9,9 +9,21 @@ import msgspec
 
 from oortriage.budget.figure import Figure
 from oortriage.budget.kv import Engine
-from oortriage.budget.sums import GIB, estimate, sum_of
-from oortriage.budget.versions import Fact, between, default_engine, default_utilization, fact, has_engine, holds
+from oortriage.budget.sums import estimate, sum_of
+from oortriage.budget.versions import (
+    GATE_SINCE,
+    GIVEN_SINCE,
+    GRAPHS_CHARGED_SINCE,
+    Fact,
+    between,
+    default_engine,
+    default_utilization,
+    fact,
+    has_engine,
+    holds,
+)
 from oortriage.errors import UsageError
+from oortriage.evidence.values import GIB
 
 #: How the release measures what is not KV cache.
 #:
@@ -35,14 +47,9 @@ V1_FORMULA = (
 )
 #: Whether requested memory is rounded up to a whole byte.
 ROUNDED_UP_SINCE = Fact("ceil", "0.14.1", "", "vLLM 0.22.1 v1/worker/utils.py request_memory")
-#: The check of free memory before anything is loaded (V1 only).
-GATE_SINCE = Fact("start gate", "0.9.2", "", "vLLM 0.9.2 v1/worker/gpu_worker.py")
 GATE_DEVICE_SINCE = Fact("names the device", "0.14.1", "", "vLLM 0.17.1 v1/worker/utils.py")
-#: ``--kv-cache-memory-bytes``.
-GIVEN_SINCE = Fact("kv_cache_memory_bytes", "0.10.2", "", "vLLM 0.10.2 config/cache.py")
-#: Whether CUDA graphs are taken from the budget unless VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS says otherwise.
+#: Whether CUDA graphs are estimated before the KV cache is sized.
 GRAPHS_ESTIMATED_SINCE = Fact("estimate", "0.18.0", "", "vLLM 0.18.0 v1/worker/gpu_worker.py:378-447")
-GRAPHS_CHARGED_SINCE = Fact("charged", "0.20.0", "", "vLLM 0.20.0 envs.py:1724; v1/worker/gpu_worker.py:395-425")
 #: NCCL's buffers are there before the first snapshot: they lower free memory but are not charged.
 NCCL_BEFORE_SINCE = Fact("NCCL before the snapshot", "0.11.0", "", "vLLM 0.11.0 v1/worker/gpu_worker.py")
 CUBLAS_BEFORE_SINCE = Fact("cuBLAS before the snapshot", "0.33.0", "", "vLLM 0.33.0 v1/worker/gpu_worker.py")

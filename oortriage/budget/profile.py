@@ -85,14 +85,15 @@ def activation_peak(
     max_num_batched_tokens: int,
     max_num_seqs: int,
     tp: int = 1,
-    pp: int = 1,  # noqa: ARG001  the last stage samples, and is the fullest
     eager: bool = False,
     engine: Engine | None = None,
     sampler: Sampler | None = None,
     native: bool = False,
     capability: str = "",
-) -> Figure:
-    """Estimate torch's peak during the profile run above the weights, bytes on the fullest rank.
+) -> Peak:
+    """Estimate torch's peak during the profile run above the weights, bytes on the fullest rank, at its two moments.
+
+    Of pipeline stages the last one samples, and is the fullest.
 
     Where the sampler sorts, five public figures are met to 7 %, and 16 starts on an H200 where it does not, to 0.2 %.
     Four more, whose settings are not all known, lie in the range only.
@@ -104,7 +105,6 @@ def activation_peak(
         max_num_batched_tokens: tokens of the run.
         max_num_seqs: rows of logits.
         tp: tensor-parallel size; it divides the MLP, not hidden states and logits.
-        pp: pipeline-parallel size; only the last stage samples.
         eager: ``--enforce-eager``; what torch.compile fuses is then alive.
         engine: V0 or V1; None: the release's default.
         sampler: how top-k and top-p are cut; None: the release's default, FlashInfer where it needs it.
@@ -114,36 +114,6 @@ def activation_peak(
     Raises:
         UsageError: a size below one, or no type of weights.
     """
-    return peak(
-        model,
-        version=version,
-        dtype=dtype,
-        max_num_batched_tokens=max_num_batched_tokens,
-        max_num_seqs=max_num_seqs,
-        tp=tp,
-        eager=eager,
-        engine=engine,
-        sampler=sampler,
-        native=native,
-        capability=capability,
-    ).figure
-
-
-def peak(
-    model: Model,
-    *,
-    version: str,
-    dtype: str,
-    max_num_batched_tokens: int,
-    max_num_seqs: int,
-    tp: int = 1,
-    eager: bool = False,
-    engine: Engine | None = None,
-    sampler: Sampler | None = None,
-    native: bool = False,
-    capability: str = "",
-) -> Peak:
-    """Estimate the two moments that can be the peak; arguments as :func:`activation_peak`."""
     if min(max_num_batched_tokens, max_num_seqs, tp) < 1:
         raise UsageError("tokens, sequences and ranks of a step start at 1")
     size = element_bytes((model.dtype if dtype == "auto" else dtype) or "bfloat16")

@@ -15,18 +15,14 @@ from oortriage.budget.from_log import LogFigures, engine_of, unit_of
 from oortriage.budget.log_budget import Check, LogBudget
 from oortriage.budget.log_parts import parts_of, use_of
 from oortriage.budget.releases import before, since
-from oortriage.budget.span import GIB, Span, exactly, whole
+from oortriage.budget.span import Span, exactly, whole
+from oortriage.budget.versions import GRAPHS_CHARGED_SINCE, TOKENS_SERVED, TOKENS_SHARE
+from oortriage.evidence.values import GIB
 
 #: V0's swap space when nobody set one, by which it divides to get its CPU blocks (config.py, 0.5.4 to 0.10.2).
 SWAP_SPACE = 4 * GIB
 #: What the engine leaves over in its own advice (v1/worker/gpu_worker.py, ``redundancy_buffer_memory``).
 SPARE = 150 * 2**20
-#: From this release on the estimate of CUDA graphs is taken off the KV cache unless it is switched off.
-GRAPHS_COUNT_SINCE = "0.20.0"
-#: Releases whose printed number of tokens is blocks over groups for a hybrid model.
-LOW_TOKENS = ("0.9.2", "0.20.0")
-#: From this release on the printed number of tokens is the concurrency times the length.
-LENGTH_TOKENS_SINCE = "0.22.1"
 
 
 class _Sheet:
@@ -158,7 +154,7 @@ def graphs_count(version: str, read: LogFigures) -> bool | None:
         return said == "enabled"
     if "utilization_without_graphs" in read.spans:
         return True
-    return None if not version else since(version, GRAPHS_COUNT_SINCE)
+    return None if not version else since(version, GRAPHS_CHARGED_SINCE.since)
 
 
 def graphs_in_peak(version: str, read: LogFigures) -> bool:
@@ -305,9 +301,9 @@ def _tokens(sheet: _Sheet) -> None:
 
 def _why_tokens(sheet: _Sheet) -> str:
     version = sheet.version
-    if since(version, LENGTH_TOKENS_SINCE):
-        return f"{LENGTH_TOKENS_SINCE} and later print concurrency x max_model_len as tokens"
-    if since(version, LOW_TOKENS[0]):
+    if since(version, TOKENS_SERVED.since):
+        return f"{TOKENS_SERVED.since} and later print concurrency x max_model_len as tokens"
+    if since(version, TOKENS_SHARE.since):
         return "0.9.2 to 0.20.0 print blocks // groups x block size for a model with several kinds of layers"
     return "the block size printed is not the one in use"
 
@@ -341,7 +337,7 @@ def _requests(sheet: _Sheet) -> None:
         padded = math.ceil(length / block) * block
         low = tokens / (padded if sheet.engine != "V0" else length)
         ratio = Span(tokens / length, min(low, tokens / length), tokens / length)
-        if since(sheet.version, LENGTH_TOKENS_SINCE):
+        if since(sheet.version, TOKENS_SERVED.since):
             ratio = Span(ratio.value, ratio.low, (tokens + 1) / length)
         if "kv_concurrency" in read.spans and "kv_tokens" in sheet.spans:
             agrees = sheet.check(
@@ -370,7 +366,8 @@ def _requests(sheet: _Sheet) -> None:
 def _why_concurrency(sheet: _Sheet) -> str:
     printed, tokens = sheet.spans["kv_concurrency"].value, sheet.spans["kv_tokens"].value
     more = printed * sheet.spans["max_model_len"].value > tokens
-    if more and (not sheet.version or (since(sheet.version, LOW_TOKENS[0]) and not since(sheet.version, "0.20.1"))):
+    known = sheet.version
+    if more and (not known or (since(known, TOKENS_SHARE.since) and not since(known, "0.20.1"))):
         return "a model with several kinds of layers: 0.9.2 to 0.20.0 print blocks // groups x block size as tokens"
     if not more and sheet.read.spans.get("context_parallel_size"):
         return "the tokens are those of all context-parallel ranks"

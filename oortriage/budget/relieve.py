@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from oortriage.budget.log_budget import LogBudget
-from oortriage.budget.solve import Solution, Want, solve
+from oortriage.budget.solution import Solution
+from oortriage.budget.solve import Want, solve
 from oortriage.budget.window import round_down
 from oortriage.evidence.values import format_bytes
 

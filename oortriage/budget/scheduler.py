@@ -8,8 +8,8 @@ import msgspec
 
 from oortriage.budget.figure import Figure
 from oortriage.budget.kv import Engine
-from oortriage.budget.sums import GIB
 from oortriage.budget.versions import Fact, default_engine, holds
+from oortriage.evidence.values import GIB
 
 #: Python's ``LLM`` class, or the API server (``vllm serve``).
 Usage = Literal["llm", "server"]

@@ -8,30 +8,22 @@ every token, else ``estimated``.
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import msgspec
 
 from oortriage.budget.figure import Provenance
 from oortriage.budget.log_budget import LogBudget
-from oortriage.budget.rebuild import LENGTH_TOKENS_SINCE
 from oortriage.budget.releases import since
+from oortriage.budget.solution import Solution
 from oortriage.budget.span import Span, exactly
+from oortriage.budget.versions import ADMISSION_USABLE, AUTO_LENGTH_SINCE, GIVEN_SINCE, TOKENS_SERVED
 from oortriage.budget.window import round_down, round_up, size_words, window
 
-#: ``--kv-cache-memory-bytes`` exists from this release on (config/cache.py).
-KV_MEMORY_SINCE = "0.10.2"
-#: The engine fits the length itself from this release on.
-AUTO_SINCE = "0.14.1"
-#: The admission check counts the pool's null block from this release on (v1/core/kv_cache_utils.py).
-NULL_BLOCK_SINCE = "0.30.0"
 #: fp8 in the KV cache needs native conversion in most attention backends (8.9 and later).
 FP8_CAPABILITY = 8.9
 #: From this share of the pool on it counts as full.
 FULL_POOL = 0.9
 _ELEMENT_BYTES = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2}
-
-Kind = Literal["fits", "length", "auto", "utilization", "kv_memory", "kv_dtype", "requests", "no_window"]
 
 
 class Want(msgspec.Struct, frozen=True):
@@ -40,19 +32,6 @@ class Want(msgspec.Struct, frozen=True):
     length: int = 0
     concurrency: float = 0.0
     capability: float = 0.0
-
-
-class Solution(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One way to it. ``change`` is what to type, empty for ``fits`` and ``no_window``; ``value`` its number."""
-
-    kind: Kind
-    change: str
-    effect: str
-    provenance: Provenance
-    value: float | None = None
-    cost: str = ""
-    safety: Literal["safe", "costs_speed", "changes_output", "risky"] = "safe"
-    verify: str = ""
 
 
 class _Ask:
@@ -89,7 +68,7 @@ class _Ask:
 
     def _null_block(self) -> float:
         each = self.budget.value("kv_bytes_per_token") or 0.0
-        return each * self.block if since(self.version, NULL_BLOCK_SINCE) else 0.0
+        return each * self.block if since(self.version, ADMISSION_USABLE.since) else 0.0
 
     def provenance(self) -> Provenance:
         """Tell whether the need is arithmetic on printed figures."""
@@ -138,7 +117,7 @@ def _uniform(budget: LogBudget) -> bool:
     """Tell whether every token takes the same: V0 always; V1 where tokens over length is the concurrency."""
     if budget.engine == "V0":
         return True
-    if "kv_tokens_by_concurrency" in budget.figures or since(budget.version, LENGTH_TOKENS_SINCE):
+    if "kv_tokens_by_concurrency" in budget.figures or since(budget.version, TOKENS_SERVED.since):
         return False
     return any(one.what == "requests of full length" and one.agrees for one in budget.checks)
 
@@ -163,7 +142,7 @@ def largest_length(budget: LogBudget, concurrency: float = 1.0) -> tuple[int, Pr
     if estimate and concurrency == 1:
         return int(estimate), "derived", "the engine's own estimate"
     if ask.tokens and ask.tokens.low > 0:
-        spare = ask.block if since(ask.version, NULL_BLOCK_SINCE) else 0.0
+        spare = ask.block if since(ask.version, ADMISSION_USABLE.since) else 0.0
         tokens = (ask.tokens.low - spare) / concurrency
         if budget.engine != "V0":
             tokens = tokens // ask.block * ask.block
@@ -200,7 +179,7 @@ def _length(ask: _Ask, *, fits: bool) -> list[Solution]:
             "the engine starts; `Maximum concurrency` is 1 or more",
         )
     ]
-    if not fits and since(ask.version, AUTO_SINCE) and ask.concurrency == 1:
+    if not fits and since(ask.version, AUTO_LENGTH_SINCE.since) and ask.concurrency == 1:
         solutions.append(
             Solution(
                 "auto",
@@ -295,7 +274,7 @@ def _requests(budget: LogBudget) -> list[Solution]:
 
 def _fixed_memory(ask: _Ask, short: Span | None) -> list[Solution]:
     """Set the KV memory itself, where the release can and the card has that much outside of the share."""
-    if not since(ask.version, KV_MEMORY_SINCE) or not ask.need or short is None:
+    if not since(ask.version, GIVEN_SINCE.since) or not ask.need or short is None:
         return []
     need = math.ceil(ask.need.high)
     most = ask.budget.value("kv_full_bytes")

@@ -14,9 +14,11 @@ from oortriage.budget.kv import KvLayout, Pool, kv_layout, pool
 from oortriage.budget.memory import Available
 from oortriage.budget.plan import Planned
 from oortriage.budget.releases import before, since
-from oortriage.budget.solve import AUTO_SINCE, FP8_CAPABILITY, KV_MEMORY_SINCE, Solution, Want
+from oortriage.budget.solution import Solution
+from oortriage.budget.solve import FP8_CAPABILITY, Want
 from oortriage.budget.sums import high, low
-from oortriage.budget.window import GATE_SINCE, HIGHEST, Window, round_up, size_words
+from oortriage.budget.versions import AUTO_LENGTH_SINCE, GATE_SINCE, GIVEN_SINCE
+from oortriage.budget.window import HIGHEST, Window, round_up, size_words
 from oortriage.errors import OortriageError, UsageError
 
 #: Where the model's config states no length.
@@ -139,7 +141,7 @@ def _length(asked: _Asked, kv_memory: Figure, guess: Provenance, *, fits: bool) 
     effect = f"the longest with which {once} fit{'s' * (asked.concurrency == 1)}{end}"
     check = "the engine starts; `Maximum concurrency` is high enough"
     found = [Solution("length", f"--max-model-len {tokens}", effect, guess, float(tokens), verify=check)]
-    if not fits and asked.concurrency == 1 and since(asked.planned.settings.version, AUTO_SINCE):
+    if not fits and asked.concurrency == 1 and since(asked.planned.settings.version, AUTO_LENGTH_SINCE.since):
         words = "the engine takes the longest length that fits in the pool it finds"
         found.append(Solution("auto", "--max-model-len auto", words, "derived", verify="the log names the length"))
     return found
@@ -154,7 +156,7 @@ def _share(
     # The worst case of an estimate: the least memory now.
     least = card.utilization + (needed - low(kv_memory)) / (low(card.total) if not fits else high(card.total))
     ends = [(HIGHEST, "some of every card is taken before the engine measures", False)]
-    if card.free is not None and not before(asked.planned.settings.version, GATE_SINCE):
+    if card.free is not None and not before(asked.planned.settings.version, GATE_SINCE.since):
         words = f"{size_words(card.free.value)} of {size_words(total)} are free at start"
         ends.append((low(card.free) / total, words, card.free.provenance != "estimated"))
     if card.graphs is not None:
@@ -185,7 +187,7 @@ def _most(kv_memory: Figure, card: Card | None) -> float:
 
 
 def _fixed(asked: _Asked, needed: int, planned: Planned, most: float) -> list[Solution]:
-    if not since(planned.settings.version, KV_MEMORY_SINCE) or needed > most:
+    if not since(planned.settings.version, GIVEN_SINCE.since) or needed > most:
         return []
     effect = (
         f"exactly what {asked.words()} take{'s' * (asked.concurrency == 1)} ({size_words(needed)} on each rank); the "

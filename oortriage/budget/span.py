@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-GIB = 1024**3
+from oortriage.evidence.values import GIB
 
 
 class Span(msgspec.Struct, frozen=True):

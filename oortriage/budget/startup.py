@@ -12,9 +12,10 @@ from oortriage.budget.graphs import capture_sizes, graph_memory
 from oortriage.budget.memory import Available, available_for_kv
 from oortriage.budget.plan import Planned
 from oortriage.budget.profile import activation_peak
-from oortriage.budget.sums import GIB, estimate, high
+from oortriage.budget.sums import estimate, high
 from oortriage.budget.weights import weight_bytes
 from oortriage.errors import UsageError
+from oortriage.evidence.values import GIB
 from oortriage.gpu.card_memory import card_memories
 
 #: Added to the upper bound of the peak for a model that sees pictures or hears.
@@ -60,17 +61,19 @@ def available_at_start(planned: Planned, start: Start) -> Available:
     settings, model, layout = planned.settings, planned.model, planned.layout
     tokens, seqs = int(planned.max_num_batched_tokens.value), int(planned.max_num_seqs.value)
     weights = start.weights or _weights(planned, start)
-    activation = start.activation or activation_peak(
-        model,
-        version=settings.version,
-        dtype=layout.dtype,
-        max_num_batched_tokens=tokens,
-        max_num_seqs=seqs,
-        tp=settings.tp,
-        pp=settings.pp,
-        eager=start.eager,
-        engine=layout.engine,
-        capability=start.capability,
+    activation = (
+        start.activation
+        or activation_peak(
+            model,
+            version=settings.version,
+            dtype=layout.dtype,
+            max_num_batched_tokens=tokens,
+            max_num_seqs=seqs,
+            tp=settings.tp,
+            eager=start.eager,
+            engine=layout.engine,
+            capability=start.capability,
+        ).figure
     )
     notes = []
     if model.multimodal and start.activation is None:

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from oortriage.budget.figure import Figure
 
-GIB = 1 << 30
-
 
 def low(figure: Figure) -> float:
     """Return the lower bound of a figure; itself where it has none."""

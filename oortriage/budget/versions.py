@@ -78,6 +78,7 @@ KV_DTYPES = (
 #: ``per_layer``: the sum over layers, before sliding layers are charged like full ones; ``first_group``: the blocks
 #: of the first group stand for all; ``all_groups``: the sum over groups; ``usable``: that, against the pool less its
 #: null block.
+ADMISSION_USABLE = Fact("usable", "0.30.0", "", "vLLM 0.30.0 v1/core/kv_cache_utils.py get_kv_cache_configs")
 ADMISSION = (
     Fact("per_layer", "0.6.4.post1", "0.13.0", "vLLM 0.11.0 v1/core/kv_cache_utils.py check_enough_kv_cache_memory"),
     Fact(
@@ -88,15 +89,17 @@ ADMISSION = (
         "all_groups", "0.19.1", "0.28.0",
         "vLLM 0.19.1 v1/core/kv_cache_utils.py _max_memory_usage_bytes_from_groups",
     ),
-    Fact("usable", "0.30.0", "", "vLLM 0.30.0 v1/core/kv_cache_utils.py get_kv_cache_configs"),
+    ADMISSION_USABLE,
 )  # fmt: skip
 
 #: What the line ``GPU KV cache size: N tokens`` counts (V1): ``blocks``: blocks x block size; ``share``: the blocks
 #: divided by the groups, x block size, x context parallel; ``served``: concurrency x max_model_len.
+TOKENS_SHARE = Fact("share", "0.9.2", "0.20.0", "vLLM 0.17.1 v1/core/kv_cache_utils.py _report_kv_cache_config")
+TOKENS_SERVED = Fact("served", "0.22.1", "", "vLLM 0.22.1 v1/core/kv_cache_utils.py _report_kv_cache_config")
 TOKEN_COUNT = (
     Fact("blocks", "0.6.4.post1", "0.9.0", "vLLM 0.8.5 v1/core/kv_cache_utils.py"),
-    Fact("share", "0.9.2", "0.20.0", "vLLM 0.17.1 v1/core/kv_cache_utils.py _report_kv_cache_config"),
-    Fact("served", "0.22.1", "", "vLLM 0.22.1 v1/core/kv_cache_utils.py _report_kv_cache_config"),
+    TOKENS_SHARE,
+    TOKENS_SERVED,
 )
 
 #: Up to which ratio of the most to the fewest layers of a kind a group holds the most; 0: always the fewest.
@@ -114,6 +117,14 @@ MIXED_PAGES = (
     Fact("pad", "0.28.0", "", "vLLM 0.28.0 v1/core/kv_cache_utils.py unify_kv_cache_spec_page_size"),
 )
 
+#: The check of free memory before anything is loaded (V1 only).
+GATE_SINCE = Fact("start gate", "0.9.2", "", "vLLM 0.9.2 v1/worker/gpu_worker.py")
+#: ``--kv-cache-memory-bytes``.
+GIVEN_SINCE = Fact("kv_cache_memory_bytes", "0.10.2", "", "vLLM 0.10.2 config/cache.py")
+#: CUDA graphs are taken from the budget unless VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS says otherwise.
+GRAPHS_CHARGED_SINCE = Fact("charged", "0.20.0", "", "vLLM 0.20.0 envs.py:1724; v1/worker/gpu_worker.py:395-425")
+#: ``--max-model-len auto``: the engine fits the length itself.
+AUTO_LENGTH_SINCE = Fact("max_model_len auto", "0.14.1", "", "vLLM 0.14.1 v1/core/kv_cache_utils.py")
 #: Releases from which something is there (V1 unless said).
 HYBRID_SINCE = Fact("hybrid KV cache manager", "0.9.2", "", "vLLM 0.9.2 v1/core/kv_cache_utils.py")
 SLIDING_SINCE = Fact("a spec of its own for sliding windows", "0.8.5", "", "vLLM 0.8.5 v1/kv_cache_interface.py")

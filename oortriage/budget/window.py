@@ -9,10 +9,9 @@ import msgspec
 from oortriage.budget.log_budget import LogBudget
 from oortriage.budget.releases import before
 from oortriage.budget.span import Span
+from oortriage.budget.versions import GATE_SINCE
 from oortriage.evidence.values import format_bytes
 
-#: The check that the share is free at start exists from this release on (v1/worker/gpu_worker.py).
-GATE_SINCE = "0.9.2"
 #: Where nothing is known of what else takes memory, no share above this is proposed: the driver's context and
 #: libraries take their part of a card before the engine measures.
 HIGHEST = 0.97
@@ -52,7 +51,7 @@ def window(budget: LogBudget, short: Span) -> Window | None:
     low = now + (short.high / total.low if short.high > 0 else short.high / total.high)
     ends = [(HIGHEST, "some of every card is taken before the engine measures", False)]
     free = budget.value("free_bytes")
-    if free is not None and 0 < free <= total.value and not before(budget.version, GATE_SINCE):
+    if free is not None and 0 < free <= total.value and not before(budget.version, GATE_SINCE.since):
         ends.append((free / total.value, f"{size_words(free)} of {size_words(total)} were free at start", True))
     graphs = budget.value("cudagraph_bytes")
     if graphs and not budget.graphs_counted:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from oortriage.budget.figure import Figure
     from oortriage.budget.log_budget import LogBudget
     from oortriage.budget.plan import Budget, Planned
-    from oortriage.budget.solve import Solution, Want
+    from oortriage.budget.solution import Solution
+    from oortriage.budget.solve import Want
     from oortriage.budget.solve_plan import Card
     from oortriage.budget.what_if import Axes, Row
     from oortriage.report.budget_log import LogReport

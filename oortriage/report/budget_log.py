@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from rich.cells import cell_len
 
-from oortriage.budget.solve import Solution
+from oortriage.budget.solution import Solution
 from oortriage.budget.what_if import Row
 from oortriage.report._interface import Style
 from oortriage.report.budget_words import check_words, figure_rows, share_end, use_words, value_words

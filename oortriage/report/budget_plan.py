@@ -9,7 +9,7 @@ import msgspec
 
 from oortriage.budget.plan import Budget
 from oortriage.budget.plan_parts import plan_parts
-from oortriage.budget.solve import Solution
+from oortriage.budget.solution import Solution
 from oortriage.budget.what_if import Row
 from oortriage.report._interface import Style
 from oortriage.report.budget import budget_report

@@ -8,7 +8,7 @@ import msgspec
 
 from oortriage.budget.figure import Figure
 from oortriage.budget.log_budget import Check, Part, PoolUse
-from oortriage.budget.solve import Solution
+from oortriage.budget.solution import Solution
 from oortriage.evidence.rule import Resource
 from oortriage.ledger.decision import Step
 

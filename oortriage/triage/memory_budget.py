@@ -8,7 +8,8 @@ from oortriage.budget.from_log import LogFigures, read_figures
 from oortriage.budget.log_budget import LogBudget
 from oortriage.budget.rebuild import rebuild
 from oortriage.budget.relieve import relieve
-from oortriage.budget.solve import Solution, Want, solve
+from oortriage.budget.solution import Solution
+from oortriage.budget.solve import Want, solve
 from oortriage.triage.case import Case, Finding
 from oortriage.triage.diagnosis import BudgetView, Prescription, WillNotHelp
 

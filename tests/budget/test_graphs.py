@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from oortriage.budget.graphs import capture_sizes, graph_memory
 from oortriage.budget.model import read_model
-from oortriage.budget.sums import GIB
 from oortriage.budget.versions import KNOWN, has_engine
+from oortriage.evidence.values import GIB
 from tests.budget.test_parameters import COUNTS, config
 
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from oortriage.budget.figure import Figure
 from oortriage.budget.memory import Available, available_for_kv, non_torch_memory, start_gate
-from oortriage.budget.sums import GIB, high, low, sum_of
+from oortriage.budget.sums import high, low, sum_of
 from oortriage.budget.versions import KNOWN
 from oortriage.errors import UsageError
+from oortriage.evidence.values import GIB
 
 
 def gib(size: float, **more: float) -> Figure:

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oortriage.budget.model import read_model
-from oortriage.budget.profile import activation_peak, peak
-from oortriage.budget.sums import GIB
+from oortriage.budget.profile import activation_peak
 from oortriage.budget.versions import KNOWN, has_engine
 from oortriage.errors import UsageError
+from oortriage.evidence.values import GIB
 from tests.budget.test_parameters import COUNTS, config
 
 STARTS = Path(__file__).parents[2] / "docs" / "evidence" / "kv-starts.json"
@@ -46,7 +46,7 @@ def test_public_figures_lie_in_the_range(
         dtype="auto",
         max_num_batched_tokens=tokens,
         max_num_seqs=seqs,
-    )
+    ).figure
     assert (found.low or 0) <= printed * GIB <= (found.high or 0)
     assert found.provenance == "estimated"
     if error is not None:
@@ -71,16 +71,16 @@ def test_engine_starts_are_met_to_a_few_mib(row: dict) -> None:
 def test_the_larger_of_two_moments_counts() -> None:
     model = read_model(LLAMA)
     asked = {"version": "0.15.1", "dtype": "auto", "eager": True}
-    many = peak(model, max_num_batched_tokens=16384, max_num_seqs=8, **asked)
+    many = activation_peak(model, max_num_batched_tokens=16384, max_num_seqs=8, **asked)
     assert many.figure.value == many.layer.value > many.sampler.value
-    rows = peak(model, max_num_batched_tokens=2048, max_num_seqs=1024, **asked)
+    rows = activation_peak(model, max_num_batched_tokens=2048, max_num_seqs=1024, **asked)
     assert rows.figure.value == rows.sampler.value > rows.layer.value
 
 
 def test_ranks_divide_the_mlp_but_not_the_logits() -> None:
     model = read_model(LLAMA)
     asked = {"version": "0.15.1", "dtype": "auto", "max_num_batched_tokens": 8192, "max_num_seqs": 256}
-    one, four = peak(model, **asked), peak(model, tp=4, **asked)
+    one, four = activation_peak(model, **asked), activation_peak(model, tp=4, **asked)
     assert four.layer.value < one.layer.value
     assert four.sampler.value == one.sampler.value
 
@@ -88,7 +88,7 @@ def test_ranks_divide_the_mlp_but_not_the_logits() -> None:
 def test_experts_count_for_each_token() -> None:
     model = read_model(COUNTS["Qwen/Qwen3-30B-A3B"][0])
     asked = {"version": "0.15.1", "dtype": "auto", "max_num_seqs": 1}
-    few, many = (peak(model, max_num_batched_tokens=size, **asked).layer.value for size in (1024, 8192))
+    few, many = (activation_peak(model, max_num_batched_tokens=size, **asked).layer.value for size in (1024, 8192))
     assert many > 6 * few * 0.9
 
 
@@ -112,6 +112,6 @@ def test_a_range_holds_its_value_and_grows_with_tokens(
         return
     model = read_model(COUNTS[name][0])
     asked = {"version": version, "engine": engine, "dtype": dtype, "max_num_seqs": seqs}
-    found = activation_peak(model, max_num_batched_tokens=tokens, **asked)
+    found = activation_peak(model, max_num_batched_tokens=tokens, **asked).figure
     assert 0 < (found.low or 0) <= found.value <= (found.high or 0)
-    assert activation_peak(model, max_num_batched_tokens=tokens + 1000, **asked).value >= found.value
+    assert activation_peak(model, max_num_batched_tokens=tokens + 1000, **asked).figure.value >= found.value

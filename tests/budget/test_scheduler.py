@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oortriage.budget.scheduler import scheduler_defaults
-from oortriage.budget.sums import GIB
 from oortriage.budget.versions import KNOWN, has_engine
+from oortriage.evidence.values import GIB
 
 CARDS = {"H200": 139.8, "A100-SXM4-80GB": 79.15, "L4": 22.05, "B200": 178.35, "GB10": 121.69, "MI300X": 191.69}
 

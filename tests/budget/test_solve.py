@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from oortriage.budget.log_budget import LogBudget
 from oortriage.budget.relieve import relieve
-from oortriage.budget.solve import Solution, Want, largest_length, solve
+from oortriage.budget.solution import Solution
+from oortriage.budget.solve import Want, largest_length, solve
 from tests.budget._logs import (
     GIB,
     available,

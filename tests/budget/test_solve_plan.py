@@ -14,7 +14,8 @@ from oortriage.budget.memory import available_for_kv
 from oortriage.budget.model import read_model
 from oortriage.budget.plan import Planned, Settings, prepare
 from oortriage.budget.plan_parts import plan_parts
-from oortriage.budget.solve import Solution, Want
+from oortriage.budget.solution import Solution
+from oortriage.budget.solve import Want
 from oortriage.budget.solve_plan import Card, card_of, solve_plan
 from oortriage.errors import UsageError
 from tests.budget.configs import GEMMA_3_4B, LLAMA_3_8B

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oortriage.budget.span import GIB, Span, exactly, printed_bytes, rounded, whole
+from oortriage.budget.span import Span, exactly, printed_bytes, rounded, whole
+from oortriage.evidence.values import GIB
 
 SIZES = st.integers(-(200 * GIB), 200 * GIB)
 

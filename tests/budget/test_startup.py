@@ -9,8 +9,9 @@ from oortriage.budget.memory import Available
 from oortriage.budget.model import read_model
 from oortriage.budget.plan import Settings, prepare
 from oortriage.budget.startup import Start, available_at_start, card_total
-from oortriage.budget.sums import GIB, high, low
+from oortriage.budget.sums import high, low
 from oortriage.errors import UsageError
+from oortriage.evidence.values import GIB
 from oortriage.fix.engine.model import CONFIG
 from tests.budget.test_parameters import COUNTS
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from oortriage.budget.figure import Figure
 from oortriage.budget.model import Model, read_model
 from oortriage.budget.quantized import weight_format
-from oortriage.budget.sums import GIB
 from oortriage.budget.weights import stages, weight_bytes
 from oortriage.errors import UsageError
+from oortriage.evidence.values import GIB
 from tests.budget.test_checkpoint import write
 from tests.budget.test_parameters import COUNTS, config
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from oortriage.budget.figure import Figure
 from oortriage.budget.log_budget import Check, Part, PoolUse
-from oortriage.budget.solve import Solution
+from oortriage.budget.solution import Solution
 from oortriage.report._interface import Style, open_report, render_all
 from oortriage.triage.diagnosis import (
     BillTerm,
